@@ -1,0 +1,1 @@
+//! One durable inbox for Telegram updates and UnifyPort deliveries.

@@ -1,0 +1,2 @@
+//! The `inboxd` command.
+fn main() {}
