@@ -1,0 +1,160 @@
+//! The durable inbox: one trait of operations, two databases, one conformance suite.
+//!
+//! SQL stands only below this module. Each operation is one transaction and is durable against
+//! power loss when it returns well. An operation that has begun runs to its end even if the future
+//! that waits for it is dropped, because a client that hangs up must leave no connection in the
+//! middle of a transaction.
+
+mod due;
+mod migrate;
+mod plan;
+pub mod postgres;
+mod query;
+pub mod sqlite;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use crate::clock::Clock;
+use crate::event::{Appended, Event, EventDetail, EventQuery, NewEvent, SourceId};
+use crate::source::{QuarantineLimits, Refused, Source, SourceKind, SourceState};
+use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
+
+/// Why an operation did not happen, or may not have.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database cannot do it now: away, locked, full, read-only, or it is not known whether the
+    /// commit took place. Trying the same again later is right and harmless.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The database does not take this data, whenever it is tried.
+    #[error("{0}")]
+    Refused(String),
+    /// No consumer has that name.
+    #[error("there is no consumer of that name; `inboxd consumers list` shows those there are")]
+    UnknownConsumer,
+    /// The lease of the poller that sent the batch is not, or no longer, the one in the store.
+    #[error("another process polls this bot now")]
+    LeaseLost,
+    /// The schema is not the one this program knows.
+    #[error("{0}")]
+    Schema(String),
+}
+
+/// What an operation returns.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// Events to append in one transaction.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// In order of receipt.
+    pub events: Vec<NewEvent>,
+    /// A poller's new place, committed with them.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+/// A poller's new place, valid only under its lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The bot.
+    pub source: SourceId,
+    /// Must be the lease token in the store, or nothing is committed.
+    pub lease: [u8; 16],
+    /// The offset that the next poll sends; none leaves it as it is.
+    pub next_offset: Option<i64>,
+}
+
+/// The inbox as the rest of the program sees it.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Commits a batch: each event becomes a row with work for every consumer that wants it, or is
+    /// counted on the row that has its identity, or is kept as a variant of it. The answer has one
+    /// entry for each event, in order. An event whose derived attributes the database does not take
+    /// is stored without them, flagged. `LeaseLost` if the checkpoint's lease is not the store's.
+    async fn append(&self, batch: Arc<Batch>) -> Result<Vec<Appended>>;
+
+    /// Leases what is due, oldest due first, each conversation in order of receipt and to one
+    /// claimer. Work whose lease ran out is due; where that was its last attempt it becomes dead
+    /// instead. The answer is in order of receipt.
+    async fn claim(&self, consumer: &str, request: ClaimRequest) -> Result<Vec<Delivery>>;
+
+    /// Finishes what these receipts still hold, or have finished before; tells of each whether so.
+    async fn ack(&self, consumer: &str, receipts: Vec<Receipt>) -> Result<Vec<bool>>;
+
+    /// How long until something may become claimable: zero if something is due now, none if nothing
+    /// is unfinished.
+    async fn next_due(&self, consumer: &str) -> Result<Option<Duration>>;
+
+    /// Reads events. Pages by sequence miss nothing that is committed later with a smaller number,
+    /// because numbers are given in commit order.
+    async fn events(&self, query: EventQuery) -> Result<Vec<Event>>;
+
+    /// Reads one event and what is known about it.
+    async fn event(&self, id: Uuid) -> Result<Option<EventDetail>>;
+
+    /// Creates these consumers, or brings their settings up to date; removes none.
+    async fn put_consumers(&self, consumers: Vec<Consumer>) -> Result<()>;
+
+    /// All consumers, by name.
+    async fn consumers(&self) -> Result<Vec<Consumer>>;
+
+    /// The source of that kind and name, made if it is new, no longer forgotten if it was.
+    async fn register_source(&self, kind: SourceKind, name: &str) -> Result<SourceId>;
+
+    /// All sources that are not forgotten, by kind and name.
+    async fn sources(&self) -> Result<Vec<Source>>;
+
+    /// Keeps what a receiver says of itself.
+    async fn tell_source(&self, source: SourceId, state: SourceState) -> Result<()>;
+
+    /// Lets a source go: its events stay, its checkpoint and account do not.
+    async fn forget_source(&self, source: SourceId) -> Result<()>;
+
+    /// Keeps refused deliveries and removes the oldest beyond the limits, each kind for itself.
+    async fn quarantine(&self, refused: Vec<Refused>, limits: QuarantineLimits) -> Result<()>;
+
+    /// Refused deliveries of a source, newest first.
+    async fn quarantined(&self, source: SourceId) -> Result<Vec<Refused>>;
+
+    /// Answers if the store can read and write now.
+    async fn ready(&self) -> Result<()>;
+
+    /// Looks for work that no claim would find and rows that point nowhere; a sentence for each.
+    /// Empty, or there is a fault in this program.
+    async fn audit(&self) -> Result<Vec<String>>;
+
+    /// Returns only if the store's own task has died, which no later operation can mend.
+    async fn failed(&self);
+
+    /// Ends all connections.
+    async fn close(&self);
+}
+
+/// How to open a store.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Apply missing migrations; otherwise a store that lacks any is refused.
+    pub migrate: bool,
+    /// Accept a PostgreSQL that may lose committed rows in a crash.
+    pub allow_unsafe_durability: bool,
+    /// Tells the time on SQLite; PostgreSQL has its own.
+    pub clock: Clock,
+}
+
+/// Opens the store that the URL names: `sqlite:PATH`, `postgres://…` or `postgresql://…`.
+pub async fn open(url: &str, options: Options) -> Result<Arc<dyn Store>> {
+    Ok(Arc::new(sqlite::SqliteStore::open(url, options).await?))
+}
+
+/// A bound as both databases take it.
+fn bound(limit: u64) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// The length of a body as both databases keep it.
+fn size(body: &[u8]) -> i64 {
+    i64::try_from(body.len()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,241 @@
+//! What both databases read in the same words.
+
+use crate::clock::Time;
+use crate::event::{EventQuery, Sequence};
+use crate::store::plan::conversation;
+use crate::work::STATES;
+
+/// The columns of an event, from `events AS e`, `sources AS s` and `bodies AS b`.
+macro_rules! event_columns {
+    () => {
+        "e.seq, e.id, s.name, e.received_at, e.type, e.channel, e.account, e.external_id, e.origin,
+         e.subject, e.occurred_at, b.body"
+    };
+}
+pub(super) use event_columns;
+
+/// Reads the columns of [`event_columns`].
+macro_rules! event {
+    ($row:expr) => {
+        $crate::event::Event {
+            sequence: $row.get(0),
+            id: $row.get(1),
+            source: $row.get(2),
+            received_at: $crate::clock::Time::from_micros($row.get(3)),
+            attributes: $crate::event::Attributes {
+                event_type: $row.get(4),
+                channel: $row.get(5),
+                account: $row.get(6),
+                external_id: $row.get(7),
+                origin: $row.get(8),
+                subject: $row.get(9),
+                time: $row.get::<Option<i64>, _>(10).map($crate::clock::Time::from_micros),
+            },
+            body: $row.get::<Vec<u8>, _>(11).into(),
+        }
+    };
+}
+pub(super) use event;
+
+/// One event by its id, with what is known about it.
+pub(super) const DETAIL: &str = concat!(
+    "SELECT ",
+    event_columns!(),
+    ", e.receipts, e.last_received_at, e.secret, e.flags, b.headers
+     FROM events AS e JOIN sources AS s ON s.id = e.source_id
+     JOIN bodies AS b ON b.event_seq = e.seq WHERE e.id = $1"
+);
+
+/// The other bodies of an event.
+pub(super) const VARIANTS: &str = "SELECT received_at, receipts, body_hash, body FROM variants
+    WHERE event_seq = $1 ORDER BY received_at, body_hash";
+
+/// The work of all consumers with an event.
+pub(super) const WORK_OF_EVENT: &str = "SELECT c.name, w.state, w.attempt, w.due_at
+    FROM consumers AS c JOIN work AS w ON w.consumer_id = c.id AND w.event_seq = $1
+    ORDER BY c.name";
+
+/// Reads a row of [`DETAIL`], given the rows of [`VARIANTS`] and [`WORK_OF_EVENT`].
+macro_rules! detail {
+    ($row:expr, $event:expr, $variants:expr, $work:expr) => {
+        $crate::event::EventDetail {
+            event: $event,
+            receipts: $row.get(12),
+            last_received_at: $crate::clock::Time::from_micros($row.get(13)),
+            first_secret: $row.get(14),
+            flags: $crate::event::Flags($row.get(15)),
+            headers: $row.get(16),
+            variants: $variants
+                .iter()
+                .map(|row| $crate::event::Variant {
+                    received_at: $crate::clock::Time::from_micros(row.get(0)),
+                    receipts: row.get(1),
+                    body_hash: row.get::<Vec<u8>, _>(2).try_into().unwrap_or_default(),
+                    body: row.get::<Vec<u8>, _>(3).into(),
+                })
+                .collect(),
+            work: $work
+                .iter()
+                .map(|row| $crate::event::WorkState {
+                    consumer: row.get(0),
+                    state: $crate::store::query::state_name(row.get(1)),
+                    attempt: row.get(2),
+                    due_at: row.get::<Option<i64>, _>(3).map($crate::clock::Time::from_micros),
+                })
+                .collect(),
+        }
+    };
+}
+pub(super) use detail;
+
+/// The name of a work row's state.
+pub(super) fn state_name(state: i64) -> &'static str {
+    usize::try_from(state).ok().and_then(|state| STATES.get(state)).unwrap_or(&"unknown")
+}
+
+/// All sources that are not forgotten.
+pub(super) const SOURCES: &str = "SELECT s.id, s.kind, s.name, s.account, s.created_at,
+        s.last_received_at, s.stored, s.duplicates, s.conflicts, s.state, s.detail, s.state_since,
+        p.next_offset
+    FROM sources AS s LEFT JOIN pollers AS p ON p.source_id = s.id
+    WHERE s.forgotten_at IS NULL ORDER BY s.kind, s.name";
+
+/// Reads a row of [`SOURCES`].
+macro_rules! source {
+    ($row:expr) => {
+        $crate::source::SourceKind::from_name($row.get(1)).map(|kind| $crate::source::Source {
+            id: $crate::event::SourceId($row.get(0)),
+            kind,
+            name: $row.get(2),
+            account: $row.get(3),
+            created_at: $crate::clock::Time::from_micros($row.get(4)),
+            last_received_at: $row.get::<Option<i64>, _>(5).map($crate::clock::Time::from_micros),
+            stored: $row.get(6),
+            duplicates: $row.get(7),
+            conflicts: $row.get(8),
+            state: $crate::source::SourceState {
+                name: $row.get(9),
+                detail: $row.get(10),
+                since: $row.get::<Option<i64>, _>(11).map($crate::clock::Time::from_micros),
+            },
+            next_offset: $row.get(12),
+        })
+    };
+}
+pub(super) use source;
+
+/// Removes the oldest of a source's quarantine beyond so many rows or bytes; the newest stays
+/// whatever its size.
+pub(super) const EVICT: &str = "DELETE FROM quarantine WHERE id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER newest AS row, sum(size) OVER newest AS bytes
+        FROM quarantine WHERE source_id = $1 AND kind = $2 WINDOW newest AS (ORDER BY id DESC)
+    ) AS held WHERE row > $3 OR (bytes > $4 AND row > 1))";
+
+/// The quarantine of a source, newest first.
+pub(super) const QUARANTINED: &str = "SELECT kind, reason, received_at, peer, headers, body
+    FROM quarantine WHERE source_id = $1 ORDER BY id DESC";
+
+/// Reads a row of [`QUARANTINED`].
+macro_rules! refused {
+    ($row:expr, $source:expr, $kind:expr) => {
+        $crate::source::Refused {
+            source: $source,
+            kind: $kind,
+            reason: $row.get(1),
+            received_at: $crate::clock::Time::from_micros($row.get(2)),
+            peer: $row.get(3),
+            headers: $row.get(4),
+            body: $row.get::<Vec<u8>, _>(5).into(),
+        }
+    };
+}
+pub(super) use refused;
+
+/// What must not be there: a sentence and the count of it.
+pub(super) const AUDIT: [(&str, &str); 6] = [
+    (
+        "unfinished work in a lane that does not show its head",
+        "SELECT count(*) FROM (
+             SELECT consumer_id, lane, min(pos) AS head FROM work
+             WHERE state < 2 AND lane IS NOT NULL GROUP BY consumer_id, lane) AS w
+         LEFT JOIN lanes AS l ON l.consumer_id = w.consumer_id AND l.lane = w.lane
+         WHERE l.head IS NULL OR l.head <> w.head",
+    ),
+    (
+        "lanes whose due time is not that of their head",
+        "SELECT count(*) FROM lanes AS l
+         LEFT JOIN work AS w ON w.consumer_id = l.consumer_id AND w.lane = l.lane
+                            AND w.pos = l.head AND w.state < 2
+         WHERE l.head IS NOT NULL AND (w.due_at IS NULL OR w.due_at <> l.due_at)",
+    ),
+    (
+        "work of events that are gone",
+        "SELECT count(*) FROM work AS w LEFT JOIN events AS e ON e.seq = w.event_seq
+         WHERE w.state < 2 AND e.seq IS NULL",
+    ),
+    (
+        "events without a body",
+        "SELECT count(*) FROM events AS e LEFT JOIN bodies AS b ON b.event_seq = e.seq
+         WHERE b.event_seq IS NULL",
+    ),
+    (
+        "bodies without an event",
+        "SELECT count(*) FROM bodies AS b LEFT JOIN events AS e ON e.seq = b.event_seq
+         WHERE e.seq IS NULL",
+    ),
+    (
+        "identities that name nothing and do not expire",
+        "SELECT count(*) FROM identities AS i LEFT JOIN events AS e ON e.seq = i.event_seq
+         WHERE e.seq IS NULL AND i.expires_at IS NULL",
+    ),
+];
+
+/// A value for a placeholder.
+pub(super) enum Value {
+    Text(String),
+    Integer(i64),
+}
+
+/// The statement that answers `query`, and its values.
+pub(super) fn events(query: &EventQuery) -> (String, Vec<Value>) {
+    let mut sql = format!(
+        "SELECT {} FROM events AS e JOIN sources AS s ON s.id = e.source_id
+         JOIN bodies AS b ON b.event_seq = e.seq WHERE true",
+        event_columns!()
+    );
+    let mut values = Vec::new();
+    let mut also = |condition: &str, value: Value| {
+        values.push(value);
+        sql.push_str(&format!(" AND {condition} ${}", values.len()));
+    };
+    let text = |value: &String| Value::Text(value.clone());
+    let time = |value: Time| Value::Integer(value.micros());
+    if let Some(channel) = &query.channel {
+        also("e.channel =", text(channel));
+    }
+    if let Some(source) = &query.source {
+        also("s.name =", text(source));
+    }
+    if let Some(event_type) = &query.event_type {
+        also("e.type =", text(event_type));
+    }
+    if let Some(subject) = &query.conversation {
+        also("e.conversation =", Value::Integer(conversation(subject)));
+        also("e.subject =", text(subject));
+    }
+    if let Some(since) = query.since {
+        also("e.received_at >=", time(since));
+    }
+    if let Some(until) = query.until {
+        also("e.received_at <", time(until));
+    }
+    if let Some(after) = query.after {
+        let beyond = if query.ascending { "e.seq >" } else { "e.seq <" };
+        also(beyond, Value::Integer(after));
+    }
+    let limit = Sequence::try_from(query.limit).unwrap_or(Sequence::MAX);
+    let order = if query.ascending { "ASC" } else { "DESC" };
+    sql.push_str(&format!(" ORDER BY e.seq {order} LIMIT {limit}"));
+    (sql, values)
+}

@@ -1,0 +1,58 @@
+//! Reading events on SQLite, beside the writer and never in a transaction of its own.
+
+use sqlx::{AssertSqlSafe, Row, SqliteConnection};
+use uuid::Uuid;
+
+use super::error::of;
+use crate::event::{Event, EventDetail, EventQuery};
+use crate::store::Result;
+use crate::store::due::Claimed;
+use crate::store::query::{self, DETAIL, VARIANTS, Value, WORK_OF_EVENT, event, event_columns};
+use crate::work::Delivery;
+
+pub(super) async fn events(
+    connection: &mut SqliteConnection,
+    query: &EventQuery,
+) -> Result<Vec<Event>> {
+    let (sql, values) = query::events(query);
+    let mut statement = sqlx::query(AssertSqlSafe(sql));
+    for value in values {
+        statement = match value {
+            Value::Text(text) => statement.bind(text),
+            Value::Integer(number) => statement.bind(number),
+        };
+    }
+    let rows = statement.fetch_all(connection).await.map_err(of)?;
+    Ok(rows.iter().map(|row| event!(row)).collect())
+}
+
+pub(super) async fn event(
+    connection: &mut SqliteConnection,
+    id: Uuid,
+) -> Result<Option<EventDetail>> {
+    let row = sqlx::query(DETAIL).bind(id).fetch_optional(&mut *connection).await.map_err(of)?;
+    let Some(row) = row else { return Ok(None) };
+    let event = event!(row);
+    let variants = sqlx::query(VARIANTS).bind(event.sequence).fetch_all(&mut *connection).await;
+    let work = sqlx::query(WORK_OF_EVENT).bind(event.sequence).fetch_all(connection).await;
+    Ok(Some(query::detail!(row, event, variants.map_err(of)?, work.map_err(of)?)))
+}
+
+/// The deliveries of what was claimed, in order of receipt.
+pub(super) async fn deliveries(
+    connection: &mut SqliteConnection,
+    claimed: &Claimed,
+) -> Result<Vec<Delivery>> {
+    if claimed.work.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = concat!(
+        "SELECT ",
+        event_columns!(),
+        " FROM json_each($1) AS j CROSS JOIN events AS e ON e.seq = j.value
+          JOIN sources AS s ON s.id = e.source_id JOIN bodies AS b ON b.event_seq = e.seq"
+    );
+    let events = super::json(claimed.work.iter().map(|(_, event, _)| *event));
+    let rows = sqlx::query(sql).bind(events).fetch_all(connection).await.map_err(of)?;
+    Ok(claimed.deliveries(rows.iter().map(|row| event!(row))))
+}
