@@ -73,7 +73,9 @@ pub(super) fn merge(mut heads: Vec<Due>, max: usize) -> Vec<Due> {
     heads
 }
 
-/// The work behind each head as far as it is due without a break, given what the lanes hold.
+/// The work behind each head as far as it is due without a break, given what the lanes hold. What
+/// is leased behind a head whose lease ran out comes back with it and has not counted, so that
+/// `leased` is left only where a claim is to be given up.
 pub(super) fn follow(heads: &[Due], lanes: impl Iterator<Item = Due>, now: Time) -> Vec<Due> {
     let mut by_lane: HashMap<i64, Vec<Due>> = HashMap::new();
     for due in lanes {
@@ -87,7 +89,12 @@ pub(super) fn follow(heads: &[Due], lanes: impl Iterator<Item = Due>, now: Time)
         };
         let mut behind = by_lane.remove(&lane).unwrap_or_default();
         behind.sort_unstable_by_key(|due| due.pos);
-        all.extend(behind.into_iter().take_while(|due| due.due_at <= now.micros()));
+        let back = |due: &Due| head.leased && due.leased && due.pos != head.pos;
+        let due = behind.into_iter().take_while(|due| back(due) || due.due_at <= now.micros());
+        all.extend(due.map(|due| match back(&due) {
+            true => Due { leased: false, attempt: due.attempt - 1, ..due },
+            false => due,
+        }));
     }
     all
 }

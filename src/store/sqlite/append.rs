@@ -58,8 +58,8 @@ async fn known(
         }
         for row in query.fetch_all(&mut *connection).await.map_err(of)? {
             let key = (SourceId(row.get(0)), row.get(1));
-            let hash: Vec<u8> = row.get(3);
-            let body_hash = hash.try_into().map_err(|_| {
+            let hash: Option<Vec<u8>> = row.get(3);
+            let body_hash = hash.and_then(|hash| hash.try_into().ok()).ok_or_else(|| {
                 StoreError::Refused("an identity names no event and has no hash".to_owned())
             })?;
             known.insert(key, Known { seq: row.get(2), body_hash });

@@ -219,7 +219,9 @@ impl Store for SqliteStore {
     }
 
     async fn close(&self) {
-        self.writer.close().await;
+        // The writer last, because only it can move the write-ahead log into the file, and only
+        // once nobody else has that open.
         self.readers.close().await;
+        self.writer.close().await;
     }
 }

@@ -77,6 +77,9 @@ pub(super) async fn claim(
     if chosen.is_empty() {
         return Ok(Claimed::default());
     }
+    // Only now, because what is not taken after all may still be finished by whoever had it.
+    let expired: Vec<&Due> = chosen.iter().filter(|due| due.leased).collect();
+    give_up(connection, now, &settings, &expired).await?;
     let lease_until = now + request.lease.unwrap_or(from_micros(settings.lease));
     let claimed = Claimed::new(&chosen, lease_until);
     let sql = "UPDATE work SET state = 1, attempt = attempt + 1, due_at = $3, since = $4,
@@ -99,11 +102,12 @@ async fn live_heads(
 ) -> Result<Vec<Due>> {
     loop {
         let heads = due_heads(connection, now, settings.id, max).await?;
-        let expired: Vec<&Due> = heads.iter().filter(|head| head.leased).collect();
-        if expired.is_empty() {
+        let spent = |head: &&Due| head.leased && head.attempt >= settings.max_attempts;
+        let spent: Vec<&Due> = heads.iter().filter(spent).collect();
+        if spent.is_empty() {
             return Ok(heads);
         }
-        give_up(connection, now, settings, &expired).await?;
+        give_up(connection, now, settings, &spent).await?;
     }
 }
 
@@ -115,6 +119,9 @@ async fn give_up(
     settings: &Settings,
     expired: &[&Due],
 ) -> Result<()> {
+    if expired.is_empty() {
+        return Ok(());
+    }
     let events = super::json(expired.iter().map(|due| due.event));
     let sql = "INSERT INTO attempts (consumer_id, event_seq, attempt, at, error)
                SELECT consumer_id, event_seq, attempt, $3, $4 FROM work
