@@ -1,0 +1,82 @@
+//! Opening a store: whose schema is taken, brought up to date, or refused.
+
+use inboxd::store::StoreError;
+
+use super::fixture::{Fixture, names};
+use super::sample::sample;
+
+super::conformance!(
+    a_newer_schema_is_refused,
+    a_missing_schema_is_refused_where_none_may_be_made,
+    a_schema_that_lacks_a_step_is_refused_where_none_may_be_made,
+    another_schema_under_a_known_number_is_refused,
+    several_may_open_one_fresh_store_at_once,
+    opening_again_changes_nothing,
+);
+
+/// The words of a refusal for its schema.
+fn refusal<T>(opened: Result<T, StoreError>) -> String {
+    match opened {
+        Err(StoreError::Schema(words)) => words,
+        Err(other) => panic!("{other:?}"),
+        Ok(_) => panic!("it was opened"),
+    }
+}
+
+async fn a_newer_schema_is_refused(fixture: &mut Fixture) {
+    let later = "INSERT INTO _sqlx_migrations
+                     (version, description, success, checksum, execution_time)
+                 SELECT 9999, 'later', success, checksum, execution_time
+                 FROM _sqlx_migrations WHERE version = 1";
+    fixture.raw.execute(later).await;
+    for migrate in [true, false] {
+        let words = refusal(fixture.open_again(migrate).await);
+        assert!(words.contains("schema version 9999, newer than"), "{words}");
+        assert!(words.contains("run the newer inboxd"), "{words}");
+    }
+}
+
+async fn a_missing_schema_is_refused_where_none_may_be_made(fixture: &mut Fixture) {
+    let url = fixture.raw.fresh_url();
+    for _ in 0..2 {
+        let words = refusal(fixture.open(&url, false).await);
+        assert!(words.contains("inboxd migrate"), "{words}");
+    }
+    let store = fixture.open(&url, true).await.unwrap();
+    store.close().await;
+    fixture.open(&url, false).await.unwrap().close().await;
+}
+
+async fn a_schema_that_lacks_a_step_is_refused_where_none_may_be_made(fixture: &mut Fixture) {
+    fixture.raw.execute("DELETE FROM _sqlx_migrations WHERE version = 1").await;
+    let words = refusal(fixture.open_again(false).await);
+    assert!(words.contains("inboxd migrate"), "{words}");
+}
+
+async fn another_schema_under_a_known_number_is_refused(fixture: &mut Fixture) {
+    let empty = if fixture.raw.is_sqlite() { "x''" } else { "''::bytea" };
+    fixture.raw.execute(&format!("UPDATE _sqlx_migrations SET checksum = {empty}")).await;
+    let words = refusal(fixture.open_again(true).await);
+    assert!(words.contains("schema step 1 is not the one"), "{words}");
+}
+
+async fn several_may_open_one_fresh_store_at_once(fixture: &mut Fixture) {
+    let url = fixture.raw.fresh_url();
+    let opening = (0..8).map(|_| fixture.open(&url, true));
+    let opened = futures_util::future::join_all(opening).await;
+    for store in opened {
+        let store = store.unwrap();
+        store.ready().await.unwrap();
+        assert_eq!(store.consumers().await.unwrap(), []);
+        store.close().await;
+    }
+}
+
+async fn opening_again_changes_nothing(fixture: &mut Fixture) {
+    fixture.stored(&[sample(fixture.main, "a")]).await;
+    let second = fixture.open_again(true).await.unwrap();
+    let appended = second.register_source(inboxd::source::SourceKind::UnifyPort, "main").await;
+    assert_eq!(appended.unwrap(), fixture.main);
+    second.close().await;
+    assert_eq!(names(&fixture.claim(10).await), ["a"]);
+}
