@@ -122,7 +122,7 @@ pub struct NewEvent {
     /// Facts to look into.
     pub flags: Flags,
     /// Position in the configuration of the secret that verified it; none for Telegram.
-    pub secret: Option<i16>,
+    pub secret: Option<i64>,
     /// SHA-256 of `body`.
     pub body_hash: [u8; 32],
     /// The exact bytes.
@@ -178,7 +178,7 @@ pub struct EventDetail {
     /// When it was last received.
     pub last_received_at: Time,
     /// Position of the secret that verified the first receipt.
-    pub first_secret: Option<i16>,
+    pub first_secret: Option<i64>,
     /// Facts to look into.
     pub flags: Flags,
     /// The headers of the first receipt, a JSON object.

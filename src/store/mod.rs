@@ -146,7 +146,11 @@ pub struct Options {
 
 /// Opens the store that the URL names: `sqlite:PATH`, `postgres://…` or `postgresql://…`.
 pub async fn open(url: &str, options: Options) -> Result<Arc<dyn Store>> {
-    Ok(Arc::new(sqlite::SqliteStore::open(url, options).await?))
+    if url.starts_with("sqlite:") {
+        Ok(Arc::new(sqlite::SqliteStore::open(url, options).await?))
+    } else {
+        Ok(Arc::new(postgres::PostgresStore::open(url, options).await?))
+    }
 }
 
 /// A bound as both databases take it.

@@ -128,9 +128,9 @@ pub(super) use source;
 /// whatever its size.
 pub(super) const EVICT: &str = "DELETE FROM quarantine WHERE id IN (
     SELECT id FROM (
-        SELECT id, row_number() OVER newest AS row, sum(size) OVER newest AS bytes
+        SELECT id, row_number() OVER newest AS place, sum(size) OVER newest AS bytes
         FROM quarantine WHERE source_id = $1 AND kind = $2 WINDOW newest AS (ORDER BY id DESC)
-    ) AS held WHERE row > $3 OR (bytes > $4 AND row > 1))";
+    ) AS held WHERE place > $3 OR (bytes > $4 AND place > 1))";
 
 /// The quarantine of a source, newest first.
 pub(super) const QUARANTINED: &str = "SELECT kind, reason, received_at, peer, headers, body

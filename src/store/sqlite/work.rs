@@ -57,7 +57,7 @@ async fn settings(connection: &mut SqliteConnection, consumer: &str) -> Result<S
     let row = sqlx::query(sql).bind(consumer).fetch_optional(connection).await.map_err(of)?;
     let row = row.ok_or(StoreError::UnknownConsumer)?;
     let (id, lease) = (row.get(0), row.get(1));
-    Ok(Settings { id, lease, max_attempts: row.get(2), paused: row.get(3) })
+    Ok(Settings { id, lease, max_attempts: row.get(2), paused: row.get::<i64, _>(3) != 0 })
 }
 
 /// Leases what is due as [`crate::store::Store::claim`] says.
