@@ -2,6 +2,9 @@
 
 pub mod clock;
 pub mod event;
+pub mod json;
+pub mod receive;
 pub mod source;
 pub mod store;
+pub mod view;
 pub mod work;

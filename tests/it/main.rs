@@ -1,1 +1,8 @@
 //! The one integration-test binary.
+
+mod json;
+mod json_reference;
+mod receipt_facts;
+mod signature;
+mod timestamp;
+mod view;
