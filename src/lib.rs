@@ -8,3 +8,4 @@ pub mod source;
 pub mod store;
 pub mod view;
 pub mod work;
+pub mod config;

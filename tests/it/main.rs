@@ -6,3 +6,4 @@ mod receipt_facts;
 mod signature;
 mod timestamp;
 mod view;
+mod config;
