@@ -1,1 +1,4 @@
 //! One durable inbox for Telegram updates and UnifyPort deliveries.
+pub mod http;
+pub mod shutdown;
+pub mod telemetry;
