@@ -9,3 +9,6 @@ pub mod store;
 pub mod view;
 pub mod work;
 pub mod config;
+pub mod http;
+pub mod shutdown;
+pub mod telemetry;
