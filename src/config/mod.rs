@@ -148,19 +148,25 @@ fn parse<'a>(path: &Path, text: &'a str) -> Result<DeTable<'a>, Faults> {
 fn read<'a>(reader: &'a Reader<'a>, document: Option<&'a DeTable<'a>>) -> Config {
     let mut root = reader.root(document);
     let server = root.table("server").overridden_by("INBOXD_SERVER_");
+    let store = root.table("store").overridden_by("INBOXD_STORE_");
+    let quarantine = root.table("quarantine");
+    let telegram = root.tables("telegram");
+    let unifyport = root.tables("unifyport");
+    let consumers = root.tables("consumer");
     let tokens = root.tables("token");
+    root.finish();
+
     let has_token_table = !tokens.is_empty();
-    let consumers = consumer::read(root.tables("consumer"));
+    let consumers = consumer::read(consumers);
     let mut config = Config {
         server: Server::default(),
-        store: store::read(root.table("store").overridden_by("INBOXD_STORE_")),
-        quarantine: store::read_quarantine(root.table("quarantine")),
-        telegram: telegram::read(root.tables("telegram")),
-        unifyport: unifyport::read(root.tables("unifyport")),
+        store: store::read(store),
+        quarantine: store::read_quarantine(quarantine),
+        telegram: telegram::read(telegram),
+        unifyport: unifyport::read(unifyport),
         tokens: token::read(tokens, &consumers),
         consumers,
     };
-    root.finish();
     // A token that is there but faulty has its own fault, and does not make the listener open.
     let open = !has_token_table && !reader.stands_alone(quick_start::TOKEN);
     config.server = server::read(server, open);

@@ -59,7 +59,9 @@ fn value(
     }
     secret::from_variable(reader, name)
         .and_then(check)
-        .map_err(|message| reader.fault(Place::Environment(name.to_owned()), message))
+        .map_err(|message| {
+            reader.fault(Place::Environment(name.to_owned()), format!("{message}, or unset it"));
+        })
         .ok()
 }
 

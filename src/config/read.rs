@@ -72,22 +72,28 @@ impl<'a> Reader<'a> {
         self.env.get(name).is_some() && !self.named.borrow().contains(name)
     }
 
-    /// A fault for each variable that begins with `prefix` and overrides nothing.
+    /// A fault for each variable that begins with `prefix` and overrides none of the `known` keys.
     fn refuse_unknown_overrides(&self, prefix: &str, known: &[&str]) {
-        let known: Vec<String> =
-            known.iter().map(|key| format!("{prefix}{}", key.to_uppercase())).collect();
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
-        for name in self.env.names().filter(|name| name.starts_with(prefix)) {
-            if !known.contains(&name) && self.stands_alone(name) {
-                let remedy = match nearest(name, &known) {
-                    Some(meant) => format!("did you mean {meant}?"),
-                    None => format!("unset it, or use one of {}", known.join(", ")),
-                };
-                self.fault(
-                    Place::Environment(name.to_owned()),
-                    format!("this variable overrides no key; {remedy}"),
-                );
+        for name in self.env.names() {
+            let Some(key) = name.strip_prefix(prefix).map(str::to_ascii_lowercase) else {
+                continue;
+            };
+            let is_override = known.contains(&key.as_str()) && variable(prefix, &key) == name;
+            if is_override || !self.stands_alone(name) {
+                continue;
             }
+            let remedy = match nearest(&key, known) {
+                Some(meant) => format!("did you mean {}?", variable(prefix, meant)),
+                None => {
+                    let known: Vec<String> =
+                        known.iter().map(|key| variable(prefix, key)).collect();
+                    format!("unset it, or use one of {}", known.join(", "))
+                }
+            };
+            self.fault(
+                Place::Environment(name.to_owned()),
+                format!("this variable overrides no key; {remedy}"),
+            );
         }
     }
 
@@ -101,6 +107,11 @@ impl<'a> Reader<'a> {
             },
         }
     }
+}
+
+/// The variable that overrides `key`.
+fn variable(prefix: &str, key: &str) -> String {
+    format!("{prefix}{}", key.to_ascii_uppercase())
 }
 
 /// The line of the byte at `offset`, counted from 1.
@@ -138,7 +149,7 @@ impl<'a> Table<'a> {
 
     /// The variable that overrides `key`, if it is set.
     pub(super) fn overriding(&self, key: &str) -> Option<(String, &'a OsStr)> {
-        let name = format!("{}{}", self.prefix?, key.to_uppercase());
+        let name = variable(self.prefix?, key);
         let value = self.reader.env.get(&name)?;
         Some((name, value))
     }
@@ -183,7 +194,7 @@ impl<'a> Table<'a> {
         parse: impl FnOnce(&Node<'a>) -> Result<T, String>,
     ) -> Option<T> {
         let Some(node) = self.get(key) else {
-            self.reader.fault(self.place.clone(), format!("{key} is missing; {remedy}"));
+            self.reader.fault(self.place.clone(), format!("the key {key} is missing; {remedy}"));
             return None;
         };
         parse(&node).map_err(|message| self.reader.fault(node.place, message)).ok()
@@ -198,10 +209,10 @@ impl<'a> Table<'a> {
         match node.map(|node| node.value) {
             None => {}
             Some(Value::Toml(DeValue::Table(found))) => table = Some(found),
-            Some(_) => self.reader.fault(
-                place.clone(),
-                format!("this is not a table; write [{path}], or {key} = {{ ... }}"),
-            ),
+            Some(_) => {
+                let message = format!("this is not a table; write it like {key} = {{ ... }}");
+                self.reader.fault(place.clone(), message);
+            }
         }
         Table { reader: self.reader, table, path, place, prefix: None, known: Vec::new() }
     }

@@ -45,13 +45,22 @@ enum Kind {
     },
 }
 
-/// What kind of database a [`StoreUrl`] names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What kind of database a [`StoreUrl`] names. `Debug` shows no password.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Database<'a> {
     /// The SQLite file at this path, relative to the working directory.
     Sqlite(&'a Path),
     /// The PostgreSQL database of this URL, password included: never to be printed.
     Postgres(&'a str),
+}
+
+impl fmt::Debug for Database<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Database::Sqlite(path) => f.debug_tuple("Sqlite").field(path).finish(),
+            Database::Postgres(_) => f.write_str("Postgres(..)"),
+        }
+    }
 }
 
 /// Why a text is no URL of a store, as one clause with its remedy. It repeats nothing of the text,
