@@ -112,8 +112,8 @@ impl From<BodyError> for Refusal {
 }
 
 /// Reads `body` whole. A declared length counts at once, against both limits; a chunked body
-/// counts as it grows. On an error the rest is left to [`super::drain`], and the refusal's answer
-/// closes the connection.
+/// counts as it grows. After an error the rest is read on and thrown away for a while, so that the
+/// client sees the refusal's answer, which closes the connection.
 ///
 /// # Errors
 /// See [`BodyError`].

@@ -23,7 +23,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(5);
 
 /// A request body whose unread rest is drained in the background when it is dropped.
 #[derive(Debug)]
-pub struct DrainedBody {
+pub(super) struct DrainedBody {
     /// `None` only after the drop took it.
     body: Option<Incoming>,
     /// The client waits for `100 Continue` before it sends, and reading would ask it to.
@@ -32,7 +32,7 @@ pub struct DrainedBody {
 
 impl DrainedBody {
     /// Wraps the body of a request with these headers.
-    pub fn new(headers: &HeaderMap, body: Incoming) -> Self {
+    pub(super) fn new(headers: &HeaderMap, body: Incoming) -> Self {
         Self { body: Some(body), client_waits: headers.contains_key(EXPECT) }
     }
 }
