@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use uuid::Uuid;
 
 use crate::clock::Time;
@@ -140,6 +141,18 @@ pub enum Appended {
     Duplicate(Sequence),
     /// Other bytes are there already under this identity; these are kept as a variant.
     Conflict(Sequence),
+}
+
+/// Percent-encodes an id for a subject or a source: everything but RFC 3986's unreserved
+/// characters.
+pub fn encode_id(id: &str) -> String {
+    const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(id, &KEPT).to_string()
+}
+
+/// A fresh UUIDv7 of that time.
+pub fn new_id(at: Time) -> Uuid {
+    uuid::Builder::from_unix_timestamp_millis(at.millis(), &rand::random()).into_uuid()
 }
 
 impl Appended {
