@@ -249,4 +249,15 @@ pub struct EventQuery {
     pub ascending: bool,
     /// At most so many.
     pub limit: usize,
+    /// At most so many bytes of bodies, but always one event.
+    pub max_bytes: usize,
+}
+
+/// Some of the events that a query names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// In the query's order.
+    pub events: Vec<Event>,
+    /// Whether there may be more behind the last.
+    pub more: bool,
 }

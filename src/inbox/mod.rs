@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use crate::event::{Appended, Event, EventDetail, EventQuery, NewEvent, SourceId};
+use crate::event::{Appended, EventDetail, EventQuery, NewEvent, Page, SourceId};
 use crate::shutdown::Shutdown;
 use crate::source::{QuarantineLimits, Refused, Source, SourceKind, SourceState};
 use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
@@ -139,8 +139,8 @@ impl Inbox {
         Ok(done)
     }
 
-    /// Reads events.
-    pub async fn events(&self, query: EventQuery) -> Result<Vec<Event>, StoreError> {
+    /// Reads a page of events.
+    pub async fn events(&self, query: EventQuery) -> Result<Page, StoreError> {
         self.store.events(query).await
     }
 

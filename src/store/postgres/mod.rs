@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::{Batch, Options, Result, Store, StoreError, migrate};
 use crate::clock::from_micros;
-use crate::event::{Appended, Event, EventDetail, EventQuery, SourceId};
+use crate::event::{Appended, EventDetail, EventQuery, Page, SourceId};
 use crate::source::{QuarantineLimits, Refused, Source, SourceKind, SourceState};
 use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
 use append::Manner;
@@ -116,7 +116,7 @@ impl Store for PostgresStore {
         Ok(due.map(from_micros))
     }
 
-    async fn events(&self, query: EventQuery) -> Result<Vec<Event>> {
+    async fn events(&self, query: EventQuery) -> Result<Page> {
         transaction!(self, (query), |connection| read::events(connection, &query))
     }
 

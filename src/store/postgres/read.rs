@@ -4,7 +4,7 @@ use sqlx::{AssertSqlSafe, PgConnection, Row};
 use uuid::Uuid;
 
 use super::session::Failure;
-use crate::event::{Event, EventDetail, EventQuery, Sequence};
+use crate::event::{Event, EventDetail, EventQuery, Page, Sequence};
 use crate::store::due::Claimed;
 use crate::store::query::{
     self, AUDIT, DETAIL, VARIANTS, Value, WORK_OF_EVENT, event, event_columns,
@@ -13,7 +13,7 @@ use crate::work::Delivery;
 
 type Done<T> = std::result::Result<T, Failure>;
 
-pub(super) async fn events(connection: &mut PgConnection, query: &EventQuery) -> Done<Vec<Event>> {
+pub(super) async fn events(connection: &mut PgConnection, query: &EventQuery) -> Done<Page> {
     let (sql, values) = query::events(query);
     let mut statement = sqlx::query(AssertSqlSafe(sql));
     for value in values {
@@ -23,7 +23,21 @@ pub(super) async fn events(connection: &mut PgConnection, query: &EventQuery) ->
             Value::Integer(number) => statement.bind(number),
         };
     }
-    let rows = statement.fetch_all(connection).await?;
+    let rows = statement.fetch_all(&mut *connection).await?;
+    let (page, more) = query::page(rows.iter().map(|row| (row.get(0), row.get(1))), query);
+    let events = numbered(connection, &page).await?;
+    Ok(Page { events: query::in_order(&page, events.into_iter()), more })
+}
+
+/// The events of these numbers, in any order.
+async fn numbered(connection: &mut PgConnection, page: &[Sequence]) -> Done<Vec<Event>> {
+    let sql = concat!(
+        "SELECT ",
+        event_columns!(),
+        " FROM events AS e JOIN sources AS s ON s.id = e.source_id
+          JOIN bodies AS b ON b.event_seq = e.seq WHERE e.seq = ANY ($1)"
+    );
+    let rows = sqlx::query(sql).bind(page).fetch_all(connection).await?;
     Ok(rows.iter().map(|row| event!(row)).collect())
 }
 
@@ -44,15 +58,8 @@ pub(super) async fn deliveries(
     if claimed.work.is_empty() {
         return Ok(Vec::new());
     }
-    let sql = concat!(
-        "SELECT ",
-        event_columns!(),
-        " FROM events AS e JOIN sources AS s ON s.id = e.source_id
-          JOIN bodies AS b ON b.event_seq = e.seq WHERE e.seq = ANY ($1)"
-    );
     let events: Vec<Sequence> = claimed.work.iter().map(|(_, event, _)| *event).collect();
-    let rows = sqlx::query(sql).bind(events).fetch_all(connection).await?;
-    Ok(claimed.deliveries(rows.iter().map(|row| event!(row))))
+    Ok(claimed.deliveries(numbered(connection, &events).await?.into_iter()))
 }
 
 pub(super) async fn audit(connection: &mut PgConnection) -> Done<Vec<String>> {

@@ -33,7 +33,7 @@ async fn settings(connection: &mut PgConnection, consumer: &str) -> Done<Setting
         " FROM consumers WHERE name = $1"
     );
     let row = sqlx::query(sql).bind(consumer).fetch_optional(connection).await?;
-    let row = row.ok_or(StoreError::UnknownConsumer)?;
+    let row = row.ok_or_else(|| StoreError::UnknownConsumer(consumer.to_owned()))?;
     Ok(Settings {
         id: row.get(0),
         lease: row.get(1),
