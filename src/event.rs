@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use uuid::Uuid;
 
 use crate::clock::Time;
@@ -122,7 +123,7 @@ pub struct NewEvent {
     /// Facts to look into.
     pub flags: Flags,
     /// Position in the configuration of the secret that verified it; none for Telegram.
-    pub secret: Option<i16>,
+    pub secret: Option<i64>,
     /// SHA-256 of `body`.
     pub body_hash: [u8; 32],
     /// The exact bytes.
@@ -140,6 +141,18 @@ pub enum Appended {
     Duplicate(Sequence),
     /// Other bytes are there already under this identity; these are kept as a variant.
     Conflict(Sequence),
+}
+
+/// Percent-encodes an id for a subject or a source: everything but RFC 3986's unreserved
+/// characters.
+pub fn encode_id(id: &str) -> String {
+    const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(id, &KEPT).to_string()
+}
+
+/// A fresh UUIDv7 of that time.
+pub fn new_id(at: Time) -> Uuid {
+    uuid::Builder::from_unix_timestamp_millis(at.millis(), &rand::random()).into_uuid()
 }
 
 impl Appended {
@@ -178,7 +191,7 @@ pub struct EventDetail {
     /// When it was last received.
     pub last_received_at: Time,
     /// Position of the secret that verified the first receipt.
-    pub first_secret: Option<i16>,
+    pub first_secret: Option<i64>,
     /// Facts to look into.
     pub flags: Flags,
     /// The headers of the first receipt, a JSON object.
@@ -236,4 +249,15 @@ pub struct EventQuery {
     pub ascending: bool,
     /// At most so many.
     pub limit: usize,
+    /// At most so many bytes of bodies, but always one event.
+    pub max_bytes: usize,
+}
+
+/// Some of the events that a query names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// In the query's order.
+    pub events: Vec<Event>,
+    /// Whether there may be more behind the last.
+    pub more: bool,
 }

@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::clock::Clock;
-use crate::event::{Appended, Event, EventDetail, EventQuery, NewEvent, SourceId};
+use crate::event::{Appended, EventDetail, EventQuery, NewEvent, Page, SourceId};
 use crate::source::{QuarantineLimits, Refused, Source, SourceKind, SourceState};
 use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
 
@@ -34,8 +34,8 @@ pub enum StoreError {
     #[error("{0}")]
     Refused(String),
     /// No consumer has that name.
-    #[error("there is no consumer of that name; `inboxd consumers list` shows those there are")]
-    UnknownConsumer,
+    #[error("there is no consumer named {0:?}")]
+    UnknownConsumer(String),
     /// The lease of the poller that sent the batch is not, or no longer, the one in the store.
     #[error("another process polls this bot now")]
     LeaseLost,
@@ -88,9 +88,9 @@ pub trait Store: Send + Sync + 'static {
     /// is unfinished.
     async fn next_due(&self, consumer: &str) -> Result<Option<Duration>>;
 
-    /// Reads events. Pages by sequence miss nothing that is committed later with a smaller number,
-    /// because numbers are given in commit order.
-    async fn events(&self, query: EventQuery) -> Result<Vec<Event>>;
+    /// Reads a page of events. Pages by sequence miss nothing that is committed later with a smaller
+    /// number, because numbers are given in commit order.
+    async fn events(&self, query: EventQuery) -> Result<Page>;
 
     /// Reads one event and what is known about it.
     async fn event(&self, id: Uuid) -> Result<Option<EventDetail>>;
@@ -146,7 +146,11 @@ pub struct Options {
 
 /// Opens the store that the URL names: `sqlite:PATH`, `postgres://…` or `postgresql://…`.
 pub async fn open(url: &str, options: Options) -> Result<Arc<dyn Store>> {
-    Ok(Arc::new(sqlite::SqliteStore::open(url, options).await?))
+    if url.starts_with("sqlite:") {
+        Ok(Arc::new(sqlite::SqliteStore::open(url, options).await?))
+    } else {
+        Ok(Arc::new(postgres::PostgresStore::open(url, options).await?))
+    }
 }
 
 /// A bound as both databases take it.

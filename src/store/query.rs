@@ -1,7 +1,9 @@
 //! What both databases read in the same words.
 
+use std::collections::HashMap;
+
 use crate::clock::Time;
-use crate::event::{EventQuery, Sequence};
+use crate::event::{Event, EventQuery, Sequence};
 use crate::store::plan::conversation;
 use crate::work::STATES;
 
@@ -128,9 +130,9 @@ pub(super) use source;
 /// whatever its size.
 pub(super) const EVICT: &str = "DELETE FROM quarantine WHERE id IN (
     SELECT id FROM (
-        SELECT id, row_number() OVER newest AS row, sum(size) OVER newest AS bytes
+        SELECT id, row_number() OVER newest AS place, sum(size) OVER newest AS bytes
         FROM quarantine WHERE source_id = $1 AND kind = $2 WINDOW newest AS (ORDER BY id DESC)
-    ) AS held WHERE row > $3 OR (bytes > $4 AND row > 1))";
+    ) AS held WHERE place > $3 OR (bytes > $4 AND place > 1))";
 
 /// The quarantine of a source, newest first.
 pub(super) const QUARANTINED: &str = "SELECT kind, reason, received_at, peer, headers, body
@@ -197,13 +199,36 @@ pub(super) enum Value {
     Integer(i64),
 }
 
-/// The statement that answers `query`, and its values.
+/// The numbers of a page, given rows of number and size, and whether there may be more.
+pub(super) fn page(
+    rows: impl Iterator<Item = (Sequence, i64)>,
+    query: &EventQuery,
+) -> (Vec<Sequence>, bool) {
+    let mut bytes = 0usize;
+    let mut page = Vec::new();
+    for (seq, size) in rows {
+        bytes = bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
+        if bytes > query.max_bytes && !page.is_empty() {
+            return (page, true);
+        }
+        page.push(seq);
+    }
+    let more = page.len() >= query.limit;
+    (page, more)
+}
+
+/// `events` in the order of `page`.
+pub(super) fn in_order(page: &[Sequence], events: impl Iterator<Item = Event>) -> Vec<Event> {
+    let mut events: HashMap<Sequence, Event> =
+        events.map(|event| (event.sequence, event)).collect();
+    page.iter().filter_map(|seq| events.remove(seq)).collect()
+}
+
+/// The statement that answers `query` with number and size of each event, and its values.
 pub(super) fn events(query: &EventQuery) -> (String, Vec<Value>) {
-    let mut sql = format!(
-        "SELECT {} FROM events AS e JOIN sources AS s ON s.id = e.source_id
-         JOIN bodies AS b ON b.event_seq = e.seq WHERE true",
-        event_columns!()
-    );
+    let mut sql = "SELECT e.seq, e.size FROM events AS e JOIN sources AS s ON s.id = e.source_id
+         WHERE true"
+        .to_owned();
     let mut values = Vec::new();
     let mut also = |condition: &str, value: Value| {
         values.push(value);

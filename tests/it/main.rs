@@ -6,3 +6,15 @@
 )]
 
 mod store;
+    reason = "clippy.toml allows them in test functions, and a test's helpers are no others"
+)]
+
+mod config;
+mod http;
+mod json;
+mod json_reference;
+mod receipt_facts;
+mod shutdown;
+mod signature;
+mod timestamp;
+mod view;

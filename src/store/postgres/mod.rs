@@ -1,1 +1,179 @@
-//! The inbox on PostgreSQL.
+//! The inbox on PostgreSQL, for when one machine is not enough.
+//!
+//! Time is the database's: gateways' clocks decide nothing but what an event says of its receipt.
+
+mod append;
+mod error;
+mod read;
+mod session;
+mod sources;
+mod work;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::migrate::Migrator;
+use uuid::Uuid;
+
+use super::{Batch, Options, Result, Store, StoreError, migrate};
+use crate::clock::from_micros;
+use crate::event::{Appended, EventDetail, EventQuery, Page, SourceId};
+use crate::source::{QuarantineLimits, Refused, Source, SourceKind, SourceState};
+use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
+use append::Manner;
+use session::Sessions;
+
+static MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
+
+/// The database's time in microseconds; the same throughout a statement, so that an index serves
+/// comparisons with it.
+macro_rules! now {
+    () => {
+        "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
+    };
+}
+use now;
+
+/// The store on a server.
+#[derive(Debug)]
+pub struct PostgresStore {
+    sessions: Sessions,
+}
+
+impl PostgresStore {
+    /// Connects to the database that `url` names, and refuses one that may lose what it committed.
+    pub async fn open(url: &str, options: Options) -> Result<PostgresStore> {
+        let sessions = Sessions::new(url)?;
+        let mut connection = sessions.acquire().await?;
+        session::check_durability(&mut connection, options.allow_unsafe_durability).await?;
+        migrate::bring_up(&MIGRATIONS, &mut *connection, options.migrate).await?;
+        drop(connection);
+        Ok(PostgresStore { sessions })
+    }
+}
+
+/// Runs one operation in a transaction, with what it needs moved into it.
+macro_rules! transaction {
+    ($store:expr, ($($kept:ident),*), |$connection:ident| $work:expr) => {{
+        $(let $kept = Arc::new($kept);)*
+        $store
+            .sessions
+            .transaction(move |$connection| {
+                $(let $kept = $kept.clone();)*
+                Box::pin(async move { $work.await })
+            })
+            .await
+    }};
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn append(&self, batch: Arc<Batch>) -> Result<Vec<Appended>> {
+        let together = batch.clone();
+        let appended = transaction!(self, (together), |connection| append::append(
+            connection,
+            &together,
+            Manner::Together
+        ));
+        match appended {
+            Err(StoreError::Refused(_)) => {
+                transaction!(self, (batch), |connection| append::append(
+                    connection,
+                    &batch,
+                    Manner::Careful
+                ))
+            }
+            appended => appended,
+        }
+    }
+
+    async fn claim(&self, consumer: &str, request: ClaimRequest) -> Result<Vec<Delivery>> {
+        let consumer = consumer.to_owned();
+        transaction!(self, (consumer, request), |connection| async move {
+            let claimed = work::claim(connection, &consumer, &request).await?;
+            read::deliveries(connection, &claimed).await
+        })
+    }
+
+    async fn ack(&self, consumer: &str, mut receipts: Vec<Receipt>) -> Result<Vec<bool>> {
+        let asked = receipts.clone();
+        receipts.sort_unstable();
+        receipts.dedup();
+        let (consumer, sorted) = (consumer.to_owned(), Arc::new(receipts));
+        let receipts = sorted.clone();
+        let done = transaction!(self, (consumer, receipts), |connection| work::ack(
+            connection, &consumer, &receipts
+        ))?;
+        let place = |receipt: &Receipt| sorted.binary_search(receipt).ok();
+        Ok(asked.iter().map(|receipt| place(receipt).is_some_and(|at| done[at])).collect())
+    }
+
+    async fn next_due(&self, consumer: &str) -> Result<Option<Duration>> {
+        let consumer = consumer.to_owned();
+        let due =
+            transaction!(self, (consumer), |connection| work::next_due(connection, &consumer))?;
+        Ok(due.map(from_micros))
+    }
+
+    async fn events(&self, query: EventQuery) -> Result<Page> {
+        transaction!(self, (query), |connection| read::events(connection, &query))
+    }
+
+    async fn event(&self, id: Uuid) -> Result<Option<EventDetail>> {
+        transaction!(self, (), |connection| read::event(connection, id))
+    }
+
+    async fn put_consumers(&self, consumers: Vec<Consumer>) -> Result<()> {
+        transaction!(self, (consumers), |connection| sources::put_consumers(connection, &consumers))
+    }
+
+    async fn consumers(&self) -> Result<Vec<Consumer>> {
+        transaction!(self, (), |connection| sources::consumers(connection))
+    }
+
+    async fn register_source(&self, kind: SourceKind, name: &str) -> Result<SourceId> {
+        let name = name.to_owned();
+        transaction!(self, (name), |connection| sources::register(connection, kind, &name))
+    }
+
+    async fn sources(&self) -> Result<Vec<Source>> {
+        transaction!(self, (), |connection| sources::list(connection))
+    }
+
+    async fn tell_source(&self, source: SourceId, state: SourceState) -> Result<()> {
+        transaction!(self, (state), |connection| sources::tell(connection, source, &state))
+    }
+
+    async fn forget_source(&self, source: SourceId) -> Result<()> {
+        transaction!(self, (), |connection| sources::forget(connection, source))
+    }
+
+    async fn quarantine(&self, refused: Vec<Refused>, limits: QuarantineLimits) -> Result<()> {
+        transaction!(self, (refused), |connection| sources::quarantine(
+            connection, &refused, limits
+        ))
+    }
+
+    async fn quarantined(&self, source: SourceId) -> Result<Vec<Refused>> {
+        transaction!(self, (), |connection| sources::quarantined(connection, source))
+    }
+
+    async fn ready(&self) -> Result<()> {
+        // A standby, or a server in recovery, reads but does not write.
+        transaction!(self, (), |connection| sources::writable(connection))
+    }
+
+    async fn audit(&self) -> Result<Vec<String>> {
+        transaction!(self, (), |connection| read::audit(connection))
+    }
+
+    async fn failed(&self) {
+        // There is no task of ours that lives longer than one operation.
+        std::future::pending().await
+    }
+
+    async fn close(&self) {
+        self.sessions.close().await;
+    }
+}

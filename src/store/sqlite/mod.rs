@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use super::{Batch, Options, Result, Store, StoreError, migrate};
 use crate::clock::{Clock, from_micros};
-use crate::event::{Appended, Event, EventDetail, EventQuery, SourceId};
+use crate::event::{Appended, EventDetail, EventQuery, Page, SourceId};
 use crate::source::{QuarantineLimits, Refused, Source, SourceKind, SourceState};
 use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
 use error::unavailable;
@@ -142,7 +142,7 @@ impl Store for SqliteStore {
         Ok(due.map(from_micros))
     }
 
-    async fn events(&self, query: EventQuery) -> Result<Vec<Event>> {
+    async fn events(&self, query: EventQuery) -> Result<Page> {
         read::events(&mut *self.reader().await?, &query).await
     }
 

@@ -4,16 +4,13 @@ use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 use uuid::Uuid;
 
 use super::error::of;
-use crate::event::{Event, EventDetail, EventQuery};
+use crate::event::{Event, EventDetail, EventQuery, Page, Sequence};
 use crate::store::Result;
 use crate::store::due::Claimed;
 use crate::store::query::{self, DETAIL, VARIANTS, Value, WORK_OF_EVENT, event, event_columns};
 use crate::work::Delivery;
 
-pub(super) async fn events(
-    connection: &mut SqliteConnection,
-    query: &EventQuery,
-) -> Result<Vec<Event>> {
+pub(super) async fn events(connection: &mut SqliteConnection, query: &EventQuery) -> Result<Page> {
     let (sql, values) = query::events(query);
     let mut statement = sqlx::query(AssertSqlSafe(sql));
     for value in values {
@@ -22,7 +19,22 @@ pub(super) async fn events(
             Value::Integer(number) => statement.bind(number),
         };
     }
-    let rows = statement.fetch_all(connection).await.map_err(of)?;
+    let rows = statement.fetch_all(&mut *connection).await.map_err(of)?;
+    let (page, more) = query::page(rows.iter().map(|row| (row.get(0), row.get(1))), query);
+    let events = numbered(connection, &page).await?;
+    Ok(Page { events: query::in_order(&page, events.into_iter()), more })
+}
+
+/// The events of these numbers, in any order.
+async fn numbered(connection: &mut SqliteConnection, page: &[Sequence]) -> Result<Vec<Event>> {
+    let sql = concat!(
+        "SELECT ",
+        event_columns!(),
+        " FROM json_each($1) AS j CROSS JOIN events AS e ON e.seq = j.value
+          JOIN sources AS s ON s.id = e.source_id JOIN bodies AS b ON b.event_seq = e.seq"
+    );
+    let page = super::json(page.iter().copied());
+    let rows = sqlx::query(sql).bind(page).fetch_all(connection).await.map_err(of)?;
     Ok(rows.iter().map(|row| event!(row)).collect())
 }
 
@@ -46,13 +58,6 @@ pub(super) async fn deliveries(
     if claimed.work.is_empty() {
         return Ok(Vec::new());
     }
-    let sql = concat!(
-        "SELECT ",
-        event_columns!(),
-        " FROM json_each($1) AS j CROSS JOIN events AS e ON e.seq = j.value
-          JOIN sources AS s ON s.id = e.source_id JOIN bodies AS b ON b.event_seq = e.seq"
-    );
-    let events = super::json(claimed.work.iter().map(|(_, event, _)| *event));
-    let rows = sqlx::query(sql).bind(events).fetch_all(connection).await.map_err(of)?;
-    Ok(claimed.deliveries(rows.iter().map(|row| event!(row))))
+    let events: Vec<Sequence> = claimed.work.iter().map(|(_, event, _)| *event).collect();
+    Ok(claimed.deliveries(numbered(connection, &events).await?.into_iter()))
 }

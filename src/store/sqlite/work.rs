@@ -55,9 +55,9 @@ struct Settings {
 async fn settings(connection: &mut SqliteConnection, consumer: &str) -> Result<Settings> {
     let sql = "SELECT id, lease, max_attempts, paused FROM consumers WHERE name = $1";
     let row = sqlx::query(sql).bind(consumer).fetch_optional(connection).await.map_err(of)?;
-    let row = row.ok_or(StoreError::UnknownConsumer)?;
+    let row = row.ok_or_else(|| StoreError::UnknownConsumer(consumer.to_owned()))?;
     let (id, lease) = (row.get(0), row.get(1));
-    Ok(Settings { id, lease, max_attempts: row.get(2), paused: row.get(3) })
+    Ok(Settings { id, lease, max_attempts: row.get(2), paused: row.get::<i64, _>(3) != 0 })
 }
 
 /// Leases what is due as [`crate::store::Store::claim`] says.

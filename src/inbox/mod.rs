@@ -1,0 +1,184 @@
+//! The one inbox: what receivers put in and workers take out. Policy stands here, SQL in the store.
+//!
+//! Receivers wait for the commit and for nothing else; workers wait for work and hold nothing
+//! while they do.
+
+mod group;
+mod queue;
+mod refuse;
+mod wake;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::event::{Appended, EventDetail, EventQuery, NewEvent, Page, SourceId};
+use crate::shutdown::Shutdown;
+use crate::source::{QuarantineLimits, Refused, Source, SourceKind, SourceState};
+use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
+use group::Receipt as Waiting;
+use queue::Queue;
+use refuse::Refusals;
+use wake::Wake;
+
+pub use crate::store::{Store, StoreError};
+
+/// Receipts that may wait for a commit.
+const QUEUE_ROWS: usize = 4096;
+
+/// Bounds of what waits in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Bytes of receipts that wait for a commit.
+    pub queue_bytes: usize,
+    /// What quarantine may hold.
+    pub quarantine: QuarantineLimits,
+}
+
+/// Why a receipt was not committed, or may not have been.
+#[derive(Debug, thiserror::Error)]
+pub enum NotReceived {
+    /// Too much waits already.
+    #[error("too many deliveries wait for the store")]
+    QueueFull,
+    /// The store's word.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The inbox; cheap to share behind an `Arc`.
+pub struct Inbox {
+    store: Arc<dyn Store>,
+    receipts: Queue<Waiting>,
+    refusals: Refusals,
+    wake: Arc<Wake>,
+    shutdown: Shutdown,
+}
+
+impl Inbox {
+    /// Starts the tasks that commit, quarantine and wake. They end when `shutdown` says so, the
+    /// first two once nobody holds the inbox any more.
+    pub fn start(store: Arc<dyn Store>, bounds: Bounds, shutdown: &Shutdown) -> Arc<Inbox> {
+        let (receipts, waiting) = queue::bounded(QUEUE_ROWS, bounds.queue_bytes);
+        let (refusals, waits) = refuse::queues();
+        let wake = Arc::new(Wake::default());
+        shutdown.spawn_supervised(
+            "the group commit",
+            group::run(store.clone(), wake.clone(), waiting, shutdown.clone()),
+        );
+        shutdown.spawn_supervised(
+            "the quarantine",
+            refuse::run(store.clone(), waits, bounds.quarantine, shutdown.clone()),
+        );
+        shutdown.spawn_supervised("the wake-up", wake.clone().run(store.clone(), shutdown.clone()));
+        Arc::new(Inbox { store, receipts, refusals, wake, shutdown: shutdown.clone() })
+    }
+
+    /// Commits `event`, together with what else waits. Whoever stops waiting loses the answer and
+    /// nothing else.
+    pub async fn receive(&self, event: NewEvent) -> Result<Appended, NotReceived> {
+        let (reply, answer) = oneshot::channel();
+        let bytes = event.body.len();
+        let receipt = Waiting { event, reply };
+        self.receipts.push(receipt, bytes).map_err(|_| NotReceived::QueueFull)?;
+        let gone = || StoreError::Unavailable("the inbox is closing".to_owned());
+        Ok(answer.await.map_err(|_| gone())??)
+    }
+
+    /// Keeps a refused delivery in quarantine if there is room; tells whether there was.
+    pub fn refuse(&self, refused: Refused) -> bool {
+        self.refusals.push(refused)
+    }
+
+    /// Leases what is due, waiting up to `wait` for something to be. Ends early, and empty, when
+    /// the process drains.
+    pub async fn claim(
+        &self,
+        consumer: &str,
+        request: ClaimRequest,
+        wait: Duration,
+    ) -> Result<Vec<Delivery>, StoreError> {
+        let end = tokio::time::Instant::now() + wait;
+        let mut place = None;
+        loop {
+            let called = place.as_ref().map(wake::Place::called);
+            let deliveries = self.store.claim(consumer, request.clone()).await?;
+            if !deliveries.is_empty() {
+                // The next in line may find more, or find that there is none.
+                self.wake.perhaps(consumer);
+                return Ok(deliveries);
+            }
+            if wait.is_zero() {
+                return Ok(deliveries);
+            }
+            let Some(called) = called else {
+                // Only from now on do calls count, so look once more before waiting.
+                place = Some(self.wake.join(consumer));
+                continue;
+            };
+            tokio::select! {
+                () = called => {}
+                () = tokio::time::sleep_until(end) => return Ok(deliveries),
+                () = self.shutdown.soft() => return Ok(deliveries),
+            }
+        }
+    }
+
+    /// Finishes what these receipts hold; tells of each whether it is done.
+    pub async fn ack(
+        &self,
+        consumer: &str,
+        receipts: Vec<Receipt>,
+    ) -> Result<Vec<bool>, StoreError> {
+        let done = self.store.ack(consumer, receipts).await?;
+        if done.contains(&true) {
+            self.wake.perhaps(consumer);
+        }
+        Ok(done)
+    }
+
+    /// Reads a page of events.
+    pub async fn events(&self, query: EventQuery) -> Result<Page, StoreError> {
+        self.store.events(query).await
+    }
+
+    /// Reads one event and what is known about it.
+    pub async fn event(&self, id: Uuid) -> Result<Option<EventDetail>, StoreError> {
+        self.store.event(id).await
+    }
+
+    /// Creates consumers or brings their settings up to date.
+    pub async fn put_consumers(&self, consumers: Vec<Consumer>) -> Result<(), StoreError> {
+        self.store.put_consumers(consumers).await
+    }
+
+    /// The source of that kind and name.
+    pub async fn register_source(
+        &self,
+        kind: SourceKind,
+        name: &str,
+    ) -> Result<SourceId, StoreError> {
+        self.store.register_source(kind, name).await
+    }
+
+    /// All sources that are not forgotten.
+    pub async fn sources(&self) -> Result<Vec<Source>, StoreError> {
+        self.store.sources().await
+    }
+
+    /// Keeps what a receiver says of itself.
+    pub async fn tell_source(
+        &self,
+        source: SourceId,
+        state: SourceState,
+    ) -> Result<(), StoreError> {
+        self.store.tell_source(source, state).await
+    }
+
+    /// Answers if the store can read and write now.
+    pub async fn ready(&self) -> Result<(), StoreError> {
+        self.store.ready().await
+    }
+}

@@ -1,0 +1,3 @@
+//! Telegram updates: fetched by us with `getUpdates`.
+
+pub mod update;
