@@ -1,1 +1,9 @@
 //! The one integration-test binary.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should stop at that line; the helpers are part of the tests"
+)]
+
+mod architecture;
+mod support;
