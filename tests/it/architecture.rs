@@ -224,7 +224,7 @@ fn outside(sources: &[Source]) -> Vec<String> {
                 faults.push(format!("{} names {path}, but does no I/O", source.name));
             }
             let asks = |end: &&str| format!("::{path}").ends_with(&format!("::{end}"));
-            if source.module != "clock" && WALL_CLOCK.iter().any(|end| asks(end)) {
+            if source.module != "clock" && WALL_CLOCK.iter().any(asks) {
                 faults.push(format!(
                     "{} names {path}, but only the clock asks the time",
                     source.name
