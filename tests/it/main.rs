@@ -18,3 +18,5 @@ mod shutdown;
 mod signature;
 mod timestamp;
 mod view;
+mod architecture;
+mod support;
