@@ -89,12 +89,16 @@ pub(super) fn follow(heads: &[Due], lanes: impl Iterator<Item = Due>, now: Time)
         };
         let mut behind = by_lane.remove(&lane).unwrap_or_default();
         behind.sort_unstable_by_key(|due| due.pos);
-        let back = |due: &Due| head.leased && due.leased && due.pos != head.pos;
-        let due = behind.into_iter().take_while(|due| back(due) || due.due_at <= now.micros());
-        all.extend(due.map(|due| match back(&due) {
-            true => Due { leased: false, attempt: due.attempt - 1, ..due },
-            false => due,
-        }));
+        let expired = behind.first().is_some_and(|first| first.leased);
+        for (place, mut due) in behind.into_iter().enumerate() {
+            if expired && due.leased && place > 0 {
+                due.leased = false;
+                due.attempt -= 1;
+            } else if due.due_at > now.micros() {
+                break;
+            }
+            all.push(due);
+        }
     }
     all
 }

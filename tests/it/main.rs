@@ -2,13 +2,10 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on should stop at that line; the helpers are part of the tests"
-)]
-
-mod store;
     reason = "clippy.toml allows them in test functions, and a test's helpers are no others"
 )]
 
+mod architecture;
 mod config;
 mod http;
 mod json;
@@ -16,7 +13,7 @@ mod json_reference;
 mod receipt_facts;
 mod shutdown;
 mod signature;
+mod store;
+mod support;
 mod timestamp;
 mod view;
-mod architecture;
-mod support;

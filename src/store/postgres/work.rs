@@ -56,16 +56,20 @@ pub(super) async fn claim(
     let follows = loop {
         let heads = lock_due(connection, &settings, request.max).await?;
         let lanes = behind(connection, &settings, &heads, request.max).await?;
-        let expired = expired(&heads, &lanes);
-        if expired.is_empty() {
+        let spent = |due: &Due| due.attempt >= settings.max_attempts;
+        let spent: Vec<Due> = expired(&heads, &lanes).into_iter().filter(spent).collect();
+        if spent.is_empty() {
             break due::follow(&heads, lanes.into_iter(), settings.now);
         }
-        give_up(connection, &settings, &expired).await?;
+        give_up(connection, &settings, &spent).await?;
     };
     let chosen = due::select(follows, request);
     if chosen.is_empty() {
         return Ok(Claimed::default());
     }
+    // Only now, because what is not taken after all may still be finished by whoever had it.
+    let expired: Vec<Due> = chosen.iter().filter(|due| due.leased).copied().collect();
+    give_up(connection, &settings, &expired).await?;
     let lease = request.lease.unwrap_or(from_micros(settings.lease));
     let claimed = Claimed::new(&chosen, settings.now + lease);
     let sql = "UPDATE work SET state = 1, attempt = attempt + 1, due_at = $3, since = $4,
@@ -141,6 +145,9 @@ fn expired(heads: &[Due], lanes: &[Due]) -> Vec<Due> {
 /// Ends the claims of these heads, whose leases ran out: each becomes ready again, or dead after
 /// its last attempt, and the rest of such a claim goes back without having counted.
 async fn give_up(connection: &mut PgConnection, settings: &Settings, expired: &[Due]) -> Done<()> {
+    if expired.is_empty() {
+        return Ok(());
+    }
     let events: Vec<Sequence> = expired.iter().map(|due| due.event).collect();
     let sql = "INSERT INTO attempts (consumer_id, event_seq, attempt, at, error)
                SELECT consumer_id, event_seq, attempt, $3, $4 FROM work

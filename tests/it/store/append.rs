@@ -5,7 +5,7 @@ use inboxd::event::{Appended, EventQuery, Flags};
 use inboxd::work::Delivery;
 
 use super::fixture::{Fixture, names, request};
-use super::sample::{ARRIVAL, Vary, as_read, sample};
+use super::sample::{ARRIVAL, Vary, all, as_read, sample};
 
 super::conformance!(
     an_event_is_stored_exactly,
@@ -57,8 +57,8 @@ async fn bytes_of_any_kind_are_kept(fixture: &mut Fixture) {
         .map(|(number, body)| sample(fixture.main, &number.to_string()).body(body.clone()))
         .collect();
     let sequences = fixture.stored(&events).await;
-    let query = EventQuery { ascending: true, limit: 10, ..EventQuery::default() };
-    let read = fixture.store.events(query).await.unwrap();
+    let query = EventQuery { ascending: true, limit: 10, ..all() };
+    let read = fixture.store.events(query).await.unwrap().events;
     let claimed = fixture.claim(10).await;
     for (place, event) in events.iter().enumerate() {
         let expected = as_read(event, sequences[place], "main");

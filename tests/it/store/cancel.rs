@@ -10,7 +10,7 @@ use inboxd::source::{QuarantineLimits, SourceKind, SourceState};
 use inboxd::store::Batch;
 
 use super::fixture::{Fixture, LEASE, consumer, receipts, request};
-use super::sample::{Vary, sample};
+use super::sample::{Vary, all, sample};
 
 super::conformance!(operations_that_nobody_waits_for_do_no_harm);
 
@@ -46,7 +46,7 @@ async fn operations_that_nobody_waits_for_do_no_harm(fixture: &mut Fixture) {
             hang_up(store.ack("default", receipts(&claimed.unwrap())), waits).await;
         }
         hang_up(store.next_due("default"), waits).await;
-        let query = EventQuery { limit: 50, ..EventQuery::default() };
+        let query = EventQuery { limit: 50, ..all() };
         hang_up(store.events(query), waits).await;
         hang_up(store.event(uuid::Uuid::nil()), waits).await;
         hang_up(store.put_consumers(vec![consumer("default")]), waits).await;

@@ -150,7 +150,8 @@ async fn a_claim_says_how_long_it_holds(fixture: &mut Fixture) {
 }
 
 async fn an_unknown_consumer_is_named_as_such(fixture: &mut Fixture) {
-    let unknown = |error| matches!(error, StoreError::UnknownConsumer);
+    let unknown =
+        |error: StoreError| matches!(error, StoreError::UnknownConsumer(name) if name == "nobody");
     let store = &fixture.store;
     assert!(unknown(store.claim("nobody", request(1)).await.unwrap_err()));
     assert!(unknown(store.ack("nobody", Vec::new()).await.unwrap_err()));

@@ -65,7 +65,6 @@ impl Fixture {
     }
 
     /// On PostgreSQL, whose clock runs.
-    #[cfg(false)] // Until the PostgreSQL store is there.
     pub(crate) async fn postgres() -> Fixture {
         Fixture::on(Raw::postgres(), Clock::wall()).await
     }

@@ -28,7 +28,6 @@ macro_rules! conformance {
                 fixture.finish().await;
             })+
         }
-        #[cfg(false)] // Until the PostgreSQL store is there.
         mod postgres {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $case() {

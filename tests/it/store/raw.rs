@@ -7,12 +7,13 @@ use inboxd::clock::micros;
 use inboxd::event::SourceId;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, PgPool, SqlitePool};
-use tempfile::TempDir;
+
+use crate::support::postgres;
+use crate::support::test_dir::TestDir;
 
 /// The database and plain SQL on it.
 pub(crate) enum Raw {
-    Sqlite(TempDir, OnceLock<SqlitePool>),
-    #[cfg_attr(not(any()), expect(dead_code, reason = "until the PostgreSQL store is there"))]
+    Sqlite(TestDir, OnceLock<SqlitePool>),
     Postgres(OnceLock<PgPool>),
 }
 
@@ -34,10 +35,9 @@ macro_rules! on {
 
 impl Raw {
     pub(crate) fn sqlite() -> Raw {
-        Raw::Sqlite(tempfile::tempdir().unwrap(), OnceLock::new())
+        Raw::Sqlite(TestDir::new("store"), OnceLock::new())
     }
 
-    #[cfg(false)] // Until the PostgreSQL store is there.
     pub(crate) fn postgres() -> Raw {
         Raw::Postgres(OnceLock::new())
     }
@@ -46,13 +46,10 @@ impl Raw {
     pub(crate) fn fresh_url(&self) -> String {
         match self {
             Raw::Sqlite(dir, _) => {
-                let file = dir.path().join(format!("{}.db", uuid::Uuid::now_v7()));
+                let file = dir.join(&format!("{}.db", uuid::Uuid::now_v7()));
                 format!("sqlite:{}", file.display())
             }
-            #[cfg(false)] // Until the PostgreSQL store is there.
-            Raw::Postgres(_) => crate::support::postgres::shared().create_database(),
-            #[cfg(true)]
-            Raw::Postgres(_) => unreachable!(),
+            Raw::Postgres(_) => postgres::shared().create_database(),
         }
     }
 

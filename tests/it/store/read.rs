@@ -6,12 +6,13 @@ use inboxd::source::SourceKind;
 use uuid::Uuid;
 
 use super::fixture::Fixture;
-use super::sample::{ARRIVAL, Vary, as_read, sample};
+use super::sample::{ARRIVAL, Vary, all, as_read, sample};
 
 super::conformance!(
     each_filter_narrows_and_all_hold_together,
     since_is_inclusive_and_until_is_not,
     pages_have_neither_gaps_nor_repeats,
+    bytes_bound_a_page_but_never_below_one_event,
     a_page_behind_a_number_that_is_gone,
     an_event_is_found_by_its_id_alone,
     the_store_says_that_it_is_ready,
@@ -23,9 +24,9 @@ fn text(value: &str) -> Option<String> {
 
 /// The names of what a query finds, oldest first.
 async fn found(fixture: &Fixture, query: EventQuery) -> String {
-    let query = EventQuery { ascending: true, limit: 1000, ..query };
-    let events = fixture.store.events(query).await.unwrap();
-    let names = events.into_iter().map(|event| event.attributes.external_id);
+    let query = EventQuery { ascending: true, ..query };
+    let page = fixture.store.events(query).await.unwrap();
+    let names = page.events.into_iter().map(|event| event.attributes.external_id);
     names.collect::<Vec<_>>().join(" ")
 }
 
@@ -39,7 +40,7 @@ async fn each_filter_narrows_and_all_hold_together(fixture: &mut Fixture) {
         sample(bot, "d").channel("telegram").of_type("telegram.message"),
     ];
     fixture.stored(&batch).await;
-    let all = EventQuery::default;
+
     let subject = batch[0].attributes.subject.clone();
     let cases = [
         (all(), "a b c d"),
@@ -71,7 +72,7 @@ async fn each_filter_narrows_and_all_hold_together(fixture: &mut Fixture) {
         assert_eq!(found(fixture, query.clone()).await, expected, "{query:?}");
     }
     let newest = EventQuery { limit: 1, ..all() };
-    let newest = fixture.store.events(newest).await.unwrap();
+    let newest = fixture.store.events(newest).await.unwrap().events;
     let expected = as_read(&batch[3], newest[0].sequence, "main");
     assert_eq!(newest, [expected]);
 }
@@ -87,7 +88,7 @@ async fn since_is_inclusive_and_until_is_not(fixture: &mut Fixture) {
         (at(2), at(2), ""),
         (at(3), at(1), ""),
     ] {
-        let query = EventQuery { since, until, ..EventQuery::default() };
+        let query = EventQuery { since, until, ..all() };
         assert_eq!(found(fixture, query).await, expected, "{since:?} {until:?}");
     }
 }
@@ -99,11 +100,12 @@ async fn pages(fixture: &Fixture, query: EventQuery, between: impl AsyncFn()) ->
         let query = EventQuery { after: seen.last().copied(), ..query.clone() };
         let limit = query.limit;
         let page = fixture.store.events(query).await.unwrap();
-        assert!(page.len() <= limit);
-        if page.is_empty() {
+        assert!(page.events.len() <= limit);
+        assert!(!page.events.is_empty() || !page.more, "more without an event to go on from");
+        seen.extend(page.events.iter().map(|event| event.sequence));
+        if !page.more {
             return seen;
         }
-        seen.extend(page.iter().map(|event| event.sequence));
         between().await;
     }
 }
@@ -120,24 +122,42 @@ async fn pages_have_neither_gaps_nor_repeats(fixture: &mut Fixture) {
     let sequences = fixture.stored(&some(47, "first")).await;
     let down: Vec<_> = sequences.iter().rev().copied().collect();
     for limit in [1, 10, 47, 48] {
-        let query = EventQuery { limit, ..EventQuery::default() };
+        let query = EventQuery { limit, ..all() };
         assert_eq!(pages(fixture, query.clone(), async || ()).await, down, "{limit}");
         let query = EventQuery { ascending: true, ..query };
         assert_eq!(pages(fixture, query, async || ()).await, sequences, "{limit}");
     }
     let conversation = some(2, "any")[1].attributes.subject.clone();
-    let query = EventQuery { conversation, limit: 4, ascending: true, ..EventQuery::default() };
+    let query = EventQuery { conversation, limit: 4, ascending: true, ..all() };
     let of_one: Vec<_> = sequences.iter().skip(1).step_by(3).copied().collect();
     assert_eq!(pages(fixture, query, async || ()).await, of_one);
 
     // What comes meanwhile is before the first page of a reader that goes down.
-    let query = EventQuery { limit: 10, ..EventQuery::default() };
+    let query = EventQuery { limit: 10, ..all() };
     let came = std::cell::Cell::new(0);
     let meanwhile = async || {
         came.set(came.get() + 1);
         fixture.stored(&some(3, &format!("meanwhile {}", came.get()))).await;
     };
     assert_eq!(pages(fixture, query, meanwhile).await, down);
+}
+
+async fn bytes_bound_a_page_but_never_below_one_event(fixture: &mut Fixture) {
+    let sized = |size: usize| sample(fixture.main, &size.to_string()).body(vec![b'x'; size]);
+    let sequences = fixture.stored(&[10, 20, 500, 30, 0, 70].map(sized)).await;
+    let page = async |after, max_bytes| {
+        let query = EventQuery { ascending: true, after: Some(after), max_bytes, ..all() };
+        let page = fixture.store.events(query).await.unwrap();
+        (page.events.iter().map(|event| event.body.len()).collect::<Vec<_>>(), page.more)
+    };
+    assert_eq!(page(0, 100).await, (vec![10, 20], true));
+    assert_eq!(page(sequences[1], 100).await, (vec![500], true));
+    assert_eq!(page(sequences[2], 100).await, (vec![30, 0, 70], false), "exactly at the bound");
+    assert_eq!(page(sequences[2], 0).await, (vec![30], true));
+    for max_bytes in [0, 100, 530] {
+        let query = EventQuery { max_bytes, ascending: true, ..all() };
+        assert_eq!(pages(fixture, query, async || ()).await, sequences);
+    }
 }
 
 async fn a_page_behind_a_number_that_is_gone(fixture: &mut Fixture) {
@@ -149,10 +169,9 @@ async fn a_page_behind_a_number_that_is_gone(fixture: &mut Fixture) {
     }
     fixture.raw.execute(&format!("DELETE FROM events WHERE seq = {}", sequences[1])).await;
     for (ascending, expected) in [(true, sequences[2]), (false, sequences[0])] {
-        let query =
-            EventQuery { after: Some(sequences[1]), ascending, limit: 9, ..EventQuery::default() };
+        let query = EventQuery { after: Some(sequences[1]), ascending, limit: 9, ..all() };
         let found = fixture.store.events(query).await.unwrap();
-        let found: Vec<_> = found.iter().map(|event| event.sequence).collect();
+        let found: Vec<_> = found.events.iter().map(|event| event.sequence).collect();
         assert_eq!(found, [expected]);
     }
     assert!(fixture.store.event(batch[1].id).await.unwrap().is_none());

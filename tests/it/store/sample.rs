@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use inboxd::clock::Time;
-use inboxd::event::{Attributes, Event, Flags, Identity, NewEvent, Sequence, SourceId};
+use inboxd::event::{Attributes, Event, EventQuery, Flags, Identity, NewEvent, Sequence, SourceId};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -95,6 +95,11 @@ impl Vary for NewEvent {
     fn again(&self) -> NewEvent {
         NewEvent { id: Uuid::now_v7(), ..self.clone() }
     }
+}
+
+/// A query of all there is, newest first.
+pub(crate) fn all() -> EventQuery {
+    EventQuery { limit: usize::MAX, max_bytes: usize::MAX, ..EventQuery::default() }
 }
 
 /// The event as it must be read again.
