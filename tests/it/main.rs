@@ -14,3 +14,8 @@ mod shutdown;
 mod signature;
 mod timestamp;
 mod view;
+    reason = "a test that cannot go on should stop at that line; the helpers are part of the tests"
+)]
+
+mod architecture;
+mod support;
