@@ -17,8 +17,3 @@ mod store;
 mod support;
 mod timestamp;
 mod view;
-    reason = "a test that cannot go on should stop at that line; the helpers are part of the tests"
-)]
-
-mod architecture;
-mod support;

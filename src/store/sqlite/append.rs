@@ -34,6 +34,7 @@ pub(super) async fn append(
     if !plan.rows.is_empty() {
         new_rows(connection, now, &batch.events, &plan).await?;
     }
+    identities(connection, &plan).await?;
     repeats(connection, &batch.events, &plan).await?;
     Ok(plan.outcomes)
 }
@@ -103,6 +104,12 @@ async fn new_rows(
         )
         .await?;
     }
+    let (Some((first, _)), Some((last, _))) = (rows.first(), rows.last()) else { return Ok(()) };
+    super::work::make(connection, now, *first, *last).await
+}
+
+/// Inserts new identities; a row that was there before may gain some.
+async fn identities(connection: &mut SqliteConnection, plan: &Plan) -> Result<()> {
     let sql = "INSERT INTO identities (source_id, key, event_seq) ";
     for group in groups(&plan.identities) {
         insert(connection, sql, 3, group, |((source, key), seq), to| {
@@ -112,8 +119,7 @@ async fn new_rows(
         })
         .await?;
     }
-    let (Some((first, _)), Some((last, _))) = (rows.first(), rows.last()) else { return Ok(()) };
-    super::work::make(connection, now, *first, *last).await
+    Ok(())
 }
 
 async fn insert_events(

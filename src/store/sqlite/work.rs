@@ -141,8 +141,8 @@ async fn give_up(
     let query = sqlx::query(sql).bind(settings.id).bind(&events).bind(now.micros());
     query.bind(settings.max_attempts).execute(&mut *connection).await.map_err(of)?;
     let lanes: Vec<i64> = expired.iter().filter_map(|due| due.lane).collect();
-    let sql = "UPDATE work SET state = 0, attempt = attempt - 1, receipt = NULL, due_at = $3,
-                      since = $3
+    let sql = "UPDATE work INDEXED BY work_lane
+               SET state = 0, attempt = attempt - 1, receipt = NULL, due_at = $3, since = $3
                WHERE consumer_id = $1 AND state = 1 AND state < 2 AND lane IS NOT NULL
                  AND lane IN (SELECT value FROM json_each($2))";
     let query = sqlx::query(sql).bind(settings.id).bind(super::json(lanes.iter().copied()));
@@ -209,11 +209,11 @@ pub(super) async fn ack(
 ) -> Result<Vec<bool>> {
     let consumer = settings(connection, consumer).await?.id;
     let pairs = pairs(receipts);
+    // Not joined, because an update takes its own table first, which is all work there ever was.
     let sql = "UPDATE work SET state = 2, due_at = NULL, finished_at = $3
-               FROM (SELECT value ->> 0 AS seq, unhex(value ->> 1) AS token FROM json_each($2)) AS r
-               WHERE work.consumer_id = $1 AND work.event_seq = r.seq AND work.receipt = r.token
-                 AND work.state = 1
-               RETURNING work.event_seq, work.receipt, work.lane";
+               WHERE consumer_id = $1 AND state = 1 AND (event_seq, receipt) IN (
+                   SELECT value ->> 0, unhex(value ->> 1) FROM json_each($2))
+               RETURNING event_seq, receipt, lane";
     let query = sqlx::query(sql).bind(consumer).bind(&pairs).bind(now.micros());
     let rows = query.fetch_all(&mut *connection).await.map_err(of)?;
     let lanes: Vec<i64> = rows.iter().filter_map(|row| row.get(2)).collect();
