@@ -117,6 +117,18 @@ pub(super) fn select(due: Vec<Due>, request: &ClaimRequest) -> Vec<Due> {
     chosen
 }
 
+/// What of it is leased, which is over, since it is due.
+pub(super) fn expired(chosen: &[Due]) -> Vec<Due> {
+    chosen.iter().filter(|due| due.leased).copied().collect()
+}
+
+/// What of it is leased for the last time.
+pub(super) fn spent(chosen: &[Due], max_attempts: i64) -> Vec<Due> {
+    let mut expired = expired(chosen);
+    expired.retain(|due| due.attempt >= max_attempts);
+    expired
+}
+
 /// At most so much of an answer does one delivery take: the payload, possibly in base64, its view,
 /// which may hold the payload's text once more with escapes, and the attributes.
 fn answer_bytes(size: i64) -> usize {

@@ -53,23 +53,22 @@ pub(super) async fn claim(
     if settings.paused {
         return Ok(Claimed::default());
     }
-    let follows = loop {
+    let chosen = loop {
         let heads = lock_due(connection, &settings, request.max).await?;
         let lanes = behind(connection, &settings, &heads, request.max).await?;
-        let spent = |due: &Due| due.attempt >= settings.max_attempts;
-        let spent: Vec<Due> = expired(&heads, &lanes).into_iter().filter(spent).collect();
+        let due = due::follow(&heads, lanes.into_iter(), settings.now);
+        let chosen = due::select(due, request);
+        let spent = due::spent(&chosen, settings.max_attempts);
         if spent.is_empty() {
-            break due::follow(&heads, lanes.into_iter(), settings.now);
+            break chosen;
         }
         give_up(connection, &settings, &spent).await?;
     };
-    let chosen = due::select(follows, request);
     if chosen.is_empty() {
         return Ok(Claimed::default());
     }
-    // Only now, because what is not taken after all may still be finished by whoever had it.
-    let expired: Vec<Due> = chosen.iter().filter(|due| due.leased).copied().collect();
-    give_up(connection, &settings, &expired).await?;
+    // Only what is taken, because the rest may still be finished by whoever had it.
+    give_up(connection, &settings, &due::expired(&chosen)).await?;
     let lease = request.lease.unwrap_or(from_micros(settings.lease));
     let claimed = Claimed::new(&chosen, settings.now + lease);
     let sql = "UPDATE work SET state = 1, attempt = attempt + 1, due_at = $3, since = $4,
@@ -131,15 +130,6 @@ async fn behind(
     let query = sqlx::query(sql).bind(settings.id).bind(lanes).bind(limit(max));
     let rows = query.fetch_all(connection).await?;
     Ok(rows.iter().map(|row| due!(row)).collect())
-}
-
-/// Heads that are leased, which is over, since they are due.
-fn expired(heads: &[Due], lanes: &[Due]) -> Vec<Due> {
-    let single = heads.iter().filter(|head| head.lane.is_none() && head.leased);
-    let mut seen = HashSet::new();
-    // The first of each lane is its head: they come in order.
-    let of_lanes = lanes.iter().filter(|due| seen.insert(due.lane) && due.leased);
-    single.copied().chain(of_lanes.copied().collect::<Vec<_>>()).collect()
 }
 
 /// Ends the claims of these heads, whose leases ran out: each becomes ready again, or dead after

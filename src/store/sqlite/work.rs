@@ -71,15 +71,21 @@ pub(super) async fn claim(
     if settings.paused {
         return Ok(Claimed::default());
     }
-    let heads = live_heads(connection, now, &settings, request.max).await?;
-    let follows = follow(connection, now, &settings, &heads, request.max).await?;
-    let chosen = due::select(follows, request);
+    let chosen = loop {
+        let heads = due_heads(connection, now, settings.id, request.max).await?;
+        let due = follow(connection, now, &settings, &heads, request.max).await?;
+        let chosen = due::select(due, request);
+        let spent = due::spent(&chosen, settings.max_attempts);
+        if spent.is_empty() {
+            break chosen;
+        }
+        give_up(connection, now, &settings, &spent).await?;
+    };
     if chosen.is_empty() {
         return Ok(Claimed::default());
     }
-    // Only now, because what is not taken after all may still be finished by whoever had it.
-    let expired: Vec<&Due> = chosen.iter().filter(|due| due.leased).collect();
-    give_up(connection, now, &settings, &expired).await?;
+    // Only what is taken, because the rest may still be finished by whoever had it.
+    give_up(connection, now, &settings, &due::expired(&chosen)).await?;
     let lease_until = now + request.lease.unwrap_or(from_micros(settings.lease));
     let claimed = Claimed::new(&chosen, lease_until);
     let sql = "UPDATE work SET state = 1, attempt = attempt + 1, due_at = $3, since = $4,
@@ -93,31 +99,13 @@ pub(super) async fn claim(
     Ok(claimed)
 }
 
-/// The heads that are due, oldest due first, after those are gone whose last attempt ran out.
-async fn live_heads(
-    connection: &mut SqliteConnection,
-    now: Time,
-    settings: &Settings,
-    max: usize,
-) -> Result<Vec<Due>> {
-    loop {
-        let heads = due_heads(connection, now, settings.id, max).await?;
-        let spent = |head: &&Due| head.leased && head.attempt >= settings.max_attempts;
-        let spent: Vec<&Due> = heads.iter().filter(spent).collect();
-        if spent.is_empty() {
-            return Ok(heads);
-        }
-        give_up(connection, now, settings, &spent).await?;
-    }
-}
-
 /// Ends the claims of these heads, whose leases ran out: each becomes ready again, or dead after
 /// its last attempt, and the rest of such a claim goes back without having counted.
 async fn give_up(
     connection: &mut SqliteConnection,
     now: Time,
     settings: &Settings,
-    expired: &[&Due],
+    expired: &[Due],
 ) -> Result<()> {
     if expired.is_empty() {
         return Ok(());

@@ -153,7 +153,7 @@ async fn workers_at_the_same_time_do_all_work_once_and_in_order(fixture: &mut Fi
         let ended = tokio::time::timeout(Duration::from_secs(120), worker).await;
         ended.expect("all events are claimed").unwrap();
     }
-    let seen = seen.lock().unwrap();
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
     for chat in ["/0", "/1", "/2", "/3"] {
         let of_chat = seen.iter().filter(|(subject, _)| subject.ends_with(chat));
         assert!(of_chat.map(|(_, sequence)| sequence).is_sorted(), "{chat} is out of order");

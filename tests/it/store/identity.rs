@@ -67,7 +67,7 @@ async fn other_bytes_signed_under_a_known_header(fixture: &mut Fixture) {
     let event = sample(fixture.main, "a").key("one").alias("first");
     let sequence = fixture.stored(std::slice::from_ref(&event)).await[0];
     let other = event.again().alias("second").body("other");
-    assert_eq!(fixture.append(&[other.clone()]).await, [Appended::Conflict(sequence)]);
+    assert_eq!(fixture.append(std::slice::from_ref(&other)).await, [Appended::Conflict(sequence)]);
     let replay = other.again().key("two");
     assert_eq!(fixture.append(&[replay]).await, [Appended::Conflict(sequence)]);
     let detail = fixture.detail(&event).await;

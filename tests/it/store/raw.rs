@@ -130,6 +130,9 @@ impl Raw {
     }
 
     pub(crate) async fn close(&self) {
-        on!(self, pool => async { Ok::<(), sqlx::Error>(pool.close().await) });
+        match self {
+            Raw::Sqlite(_, pool) => pool.get().unwrap().close().await,
+            Raw::Postgres(pool) => pool.get().unwrap().close().await,
+        }
     }
 }

@@ -1,8 +1,12 @@
 //! Reading the inbox: filters, times and pages.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use inboxd::clock::Time;
 use inboxd::event::{EventQuery, NewEvent, Sequence};
 use inboxd::source::SourceKind;
+use inboxd::store::Batch;
 use uuid::Uuid;
 
 use super::fixture::Fixture;
@@ -12,6 +16,7 @@ super::conformance!(
     each_filter_narrows_and_all_hold_together,
     since_is_inclusive_and_until_is_not,
     pages_have_neither_gaps_nor_repeats,
+    a_reader_at_the_end_misses_nothing_that_commits_late,
     bytes_bound_a_page_but_never_below_one_event,
     a_page_behind_a_number_that_is_gone,
     an_event_is_found_by_its_id_alone,
@@ -140,6 +145,39 @@ async fn pages_have_neither_gaps_nor_repeats(fixture: &mut Fixture) {
         fixture.stored(&some(3, &format!("meanwhile {}", came.get()))).await;
     };
     assert_eq!(pages(fixture, query, meanwhile).await, down);
+}
+
+async fn a_reader_at_the_end_misses_nothing_that_commits_late(fixture: &mut Fixture) {
+    const EACH: usize = 40;
+    let writers = (0..5).map(|writer| {
+        let (store, main) = (fixture.store.clone(), fixture.main);
+        tokio::spawn(async move {
+            for number in 0..EACH {
+                let events = (0..1 + writer)
+                    .map(|place| sample(main, &format!("{writer} {number} {place}")))
+                    .collect();
+                store.append(Arc::new(Batch { events, checkpoint: None })).await.unwrap();
+            }
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    let count = (1..=5).sum::<usize>() * EACH;
+    let tail = async {
+        let mut seen = Vec::new();
+        while seen.len() < count {
+            let after = seen.last().copied();
+            let query = EventQuery { ascending: true, after, limit: 7, ..all() };
+            let page = fixture.store.events(query).await.unwrap();
+            seen.extend(page.events.iter().map(|event| event.sequence));
+        }
+        seen
+    };
+    let seen = tokio::time::timeout(Duration::from_secs(120), tail).await;
+    let sequences = fixture.raw.numbers("SELECT seq FROM events ORDER BY seq").await;
+    assert_eq!(seen.expect("the reader finds all"), sequences);
+    for writer in writers {
+        writer.await.unwrap();
+    }
 }
 
 async fn bytes_bound_a_page_but_never_below_one_event(fixture: &mut Fixture) {

@@ -80,3 +80,45 @@ async fn opening_again_changes_nothing(fixture: &mut Fixture) {
     second.close().await;
     assert_eq!(names(&fixture.claim(10).await), ["a"]);
 }
+
+/// The migrations of a database, by file name.
+fn migrations(database: &str) -> Vec<String> {
+    let dir = format!("{}/migrations/{database}", env!("CARGO_MANIFEST_DIR"));
+    let files = std::fs::read_dir(dir).unwrap();
+    let mut names: Vec<_> =
+        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Columns that may hold no value end in a question mark.
+const SQLITE: &str = "SELECT m.name || '.' || p.name || iif(p.\"notnull\" OR p.pk > 0, '', '?')
+    FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS p
+    WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.name <> '_sqlx_migrations'";
+const POSTGRES: &str = "SELECT table_name || '.' || column_name ||
+        CASE is_nullable WHEN 'YES' THEN '?' ELSE '' END
+    FROM information_schema.columns
+    WHERE table_schema = 'public' AND table_name <> '_sqlx_migrations'";
+const SQLITE_INDEXES: &str = "SELECT tbl_name || '.' || name FROM sqlite_master
+    WHERE type = 'index' AND sql IS NOT NULL";
+const POSTGRES_INDEXES: &str = "SELECT i.tablename || '.' || i.indexname FROM pg_indexes AS i
+    WHERE i.schemaname = 'public' AND NOT EXISTS
+        (SELECT 1 FROM pg_constraint AS c
+         WHERE c.conname = i.indexname AND c.contype IN ('p', 'u'))";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_databases_have_the_same_steps_tables_columns_and_indexes() {
+    assert_eq!(migrations("sqlite"), migrations("postgres"));
+    let (sqlite, postgres) = (Fixture::sqlite().await, Fixture::postgres().await);
+    let sorted = |mut texts: Vec<String>| {
+        texts.sort();
+        texts
+    };
+    for (of_sqlite, of_postgres) in [(SQLITE, POSTGRES), (SQLITE_INDEXES, POSTGRES_INDEXES)] {
+        let of_sqlite = sorted(sqlite.raw.texts(of_sqlite).await);
+        assert!(of_sqlite.len() >= 7, "{of_sqlite:?}");
+        assert_eq!(of_sqlite, sorted(postgres.raw.texts(of_postgres).await));
+    }
+    sqlite.finish().await;
+    postgres.finish().await;
+}

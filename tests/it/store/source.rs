@@ -16,6 +16,7 @@ super::conformance!(
     events_and_the_new_place_are_one_commit,
     without_the_lease_nothing_is_committed,
     a_place_of_a_source_without_a_lease_is_refused,
+    what_is_refused_harms_nobody_beside_it,
 );
 
 async fn a_source_has_one_number_for_good(fixture: &mut Fixture) {
@@ -138,4 +139,24 @@ async fn a_place_of_a_source_without_a_lease_is_refused(fixture: &mut Fixture) {
     let lost = fixture.checkpoint(&[sample(bot, "a")], place).await;
     assert!(matches!(lost, Err(StoreError::LeaseLost)), "{lost:?}");
     assert_eq!(names(&fixture.claim(10).await), [""; 0]);
+}
+
+async fn what_is_refused_harms_nobody_beside_it(fixture: &mut Fixture) {
+    let bot = fixture.store.register_source(SourceKind::Telegram, "bot").await.unwrap();
+    fixture.raw.lease(bot, [7; 16]).await;
+    let place = Checkpoint { source: bot, lease: [8; 16], next_offset: Some(1) };
+    let appends = (0..60).map(|number| {
+        let (fixture, place) = (&*fixture, place.clone());
+        async move {
+            let event = [sample(bot, &format!("event {number}"))];
+            if number % 3 == 0 {
+                let lost = fixture.checkpoint(&event, place).await;
+                assert!(matches!(lost, Err(StoreError::LeaseLost)), "{lost:?}");
+            } else {
+                fixture.stored(&event).await;
+            }
+        }
+    });
+    futures_util::future::join_all(appends).await;
+    assert_eq!(fixture.claim(1000).await.len(), 40);
 }
