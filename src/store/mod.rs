@@ -39,9 +39,12 @@ pub enum StoreError {
     /// The lease of the poller that sent the batch is not, or no longer, the one in the store.
     #[error("another process polls this bot now")]
     LeaseLost,
-    /// The schema is not the one this program knows.
+    /// The schema is not one that this program can work with.
     #[error("{0}")]
     Schema(String),
+    /// There is no schema yet, or an older one, and migrating was not asked for.
+    #[error("{0}")]
+    Unprepared(String),
 }
 
 /// What an operation returns.
@@ -121,6 +124,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Answers if the store can read and write now.
     async fn ready(&self) -> Result<()>;
+
+    /// What an operator should know of how this database is set up; a sentence for each.
+    async fn notes(&self) -> Result<Vec<String>>;
 
     /// Looks for work that no claim would find and rows that point nowhere; a sentence for each.
     /// Empty, or there is a fault in this program.

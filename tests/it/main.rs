@@ -2,9 +2,10 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "clippy.toml allows them in test functions, and a test's helpers are no others"
+    reason = "a test that cannot go on should stop at that line; the helpers are part of the tests"
 )]
 
+mod architecture;
 mod config;
 mod http;
 mod json;
@@ -12,10 +13,6 @@ mod json_reference;
 mod receipt_facts;
 mod shutdown;
 mod signature;
+mod support;
 mod timestamp;
 mod view;
-    reason = "a test that cannot go on should stop at that line; the helpers are part of the tests"
-)]
-
-mod architecture;
-mod support;

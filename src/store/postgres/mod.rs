@@ -164,6 +164,10 @@ impl Store for PostgresStore {
         transaction!(self, (), |connection| sources::writable(connection))
     }
 
+    async fn notes(&self) -> Result<Vec<String>> {
+        transaction!(self, (), |connection| sources::notes(connection))
+    }
+
     async fn audit(&self) -> Result<Vec<String>> {
         transaction!(self, (), |connection| read::audit(connection))
     }

@@ -157,3 +157,17 @@ pub(super) async fn writable(connection: &mut PgConnection) -> Done<()> {
     }
     Err(StoreError::Unavailable("PostgreSQL takes no writes now".to_owned()).into())
 }
+
+/// What a failover would cost.
+pub(super) async fn notes(connection: &mut PgConnection) -> Done<Vec<String>> {
+    let sql = "SELECT current_setting('synchronous_standby_names')";
+    let standbys: String = sqlx::query_scalar(sql).fetch_one(connection).await?;
+    if !standbys.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(vec![
+        "PostgreSQL has no synchronous standby: a failover to another server can lose what was \
+         acknowledged last; set synchronous_standby_names if that matters"
+            .to_owned(),
+    ])
+}

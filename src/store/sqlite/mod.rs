@@ -45,7 +45,7 @@ impl SqliteStore {
     pub async fn open(url: &str, options: Options) -> Result<SqliteStore> {
         let path = path_of(url)?;
         if !options.migrate && !path.exists() {
-            return Err(StoreError::Schema(format!(
+            return Err(StoreError::Unprepared(format!(
                 "there is no inbox at {}; `inboxd migrate` or `inboxd serve` makes it",
                 path.display()
             )));
@@ -208,6 +208,10 @@ impl Store for SqliteStore {
         let mut connection = self.reader().await?;
         let one = sqlx::query_scalar::<_, i64>("SELECT 1").fetch_one(&mut *connection).await;
         one.map(drop).map_err(unavailable)
+    }
+
+    async fn notes(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
     }
 
     async fn audit(&self) -> Result<Vec<String>> {
