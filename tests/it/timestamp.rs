@@ -40,7 +40,8 @@ proptest! {
         } else {
             prop_assert_eq!(read, Ok(seconds * 1_000_000_000));
         }
-        prop_assert!(parse(format!("{seconds:010}000000").as_bytes()).is_err());
+        let micros = format!("{seconds:010}000000");
+        prop_assert!(parse(micros.as_bytes()).is_err());
     }
 
     #[test]
