@@ -1,1 +1,3 @@
 //! One durable inbox for Telegram updates and UnifyPort deliveries.
+
+pub mod simulate;
