@@ -101,7 +101,7 @@ impl Connection {
             Some(Net::Close) => {}
             Some(Net::Blackhole) => self.until_gone(request).await,
             Some(Net::Down(lasting)) => {
-                self.shared.go_down(lasting);
+                self.shared.go_down(lasting).await;
                 self.wire.reset();
             }
             _ => return false,
@@ -255,11 +255,19 @@ impl Connection {
         });
     }
 
-    /// Runs a request again with nobody to answer, as a proxy that repeats it would.
+    /// Runs a request again behind the next one, with nobody to answer, as a proxy that repeats
+    /// it would: a client whose next poll is held then gets a 409 of its own making.
     fn repeat(&self, call: Call) {
-        self.shared.act(|world, now| {
-            let request = world.next_request();
-            world.handle(request, &call, now);
+        let shared = Arc::clone(&self.shared);
+        let mut processed = shared.processed.subscribe();
+        self.shared.tasks.spawn(async move {
+            tokio::select! {
+                _ = processed.changed() => shared.act(|world, now| {
+                    let request = world.next_request();
+                    world.handle(request, &call, now);
+                }),
+                () = shared.stop.cancelled() => {}
+            }
         });
     }
 

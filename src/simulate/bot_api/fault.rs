@@ -47,7 +47,8 @@ pub enum Net {
     Late(Seconds),
     /// The answer is written in pieces of so many bytes with so much time before each.
     Slow(usize, Seconds),
-    /// The request is processed once more after its answer, as a proxy that repeats it would do.
+    /// The request is processed once more behind the next one, with nobody to answer, as by a
+    /// proxy that repeats it: a poll that is held then gets a 409 of its client's own making.
     Twice,
     /// The request is processed only after the next one has been.
     Overtaken,

@@ -129,17 +129,21 @@ impl Shared {
         std::mem::take(&mut *locked(&self.connections)).cancel();
     }
 
-    /// Nothing listens for so long.
-    pub(super) fn go_down(self: &Arc<Self>, lasting: Seconds) {
-        let shared = Arc::clone(self);
+    /// Lets nothing listen for so long; returns as soon as nothing does.
+    pub(super) async fn go_down(self: &Arc<Self>, lasting: Seconds) {
+        let over = Instant::now() + self.real(lasting);
         self.listen.send_replace(false);
+        let shared = Arc::clone(self);
         self.tasks.spawn(async move {
             tokio::select! {
-                () = tokio::time::sleep(shared.real(lasting)) => {}
+                () = tokio::time::sleep_until(over) => {}
                 () = shared.stop.cancelled() => {}
             }
             shared.listen.send_replace(true);
         });
+        let mut listening = self.listening.subscribe();
+        // Until it is over at the latest, because someone else may have it listen before.
+        let _ = tokio::time::timeout_at(over, listening.wait_for(|listening| !listening)).await;
     }
 
     /// Whether the connection that comes now is to be closed at once.
