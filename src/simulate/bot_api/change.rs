@@ -25,7 +25,10 @@ pub enum Change {
     RollBack(i32),
     /// The server is as it was at a snapshot.
     Restore(Snapshot),
-    /// The server restarts, and keeps its queue or loses it together with the last id.
+    /// The server restarts, and keeps its queue or loses it together with the last id. The
+    /// connections are another matter: [`FakeBotApi::break_connections`].
+    ///
+    /// [`FakeBotApi::break_connections`]: super::FakeBotApi::break_connections
     Restart {
         /// Whether it keeps it.
         keep_queue: bool,

@@ -205,7 +205,7 @@ impl Journal {
         self.entries.push(Entry { at, what });
     }
 
-    /// Notes `what` unless it concerns no update.
+    /// Notes that updates left the queue, if any did.
     pub(super) fn note_removed(&mut self, at: Seconds, bot: BotKey, ids: Vec<i32>, cause: Cause) {
         if !ids.is_empty() {
             self.note(at, What::Removed { bot, ids, cause });

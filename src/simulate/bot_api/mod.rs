@@ -182,8 +182,9 @@ impl FakeBotApi {
         barrier
     }
 
-    /// Has every confirmation judged before its answer goes out, on a thread that may block. An
-    /// `Err` or a panic is a violation.
+    /// Has every confirmation judged before its answer goes out, on a thread that may block, so
+    /// that `Handle::current().block_on` can ask a database there. An `Err` or a panic is a
+    /// violation.
     pub fn on_confirm(
         &self,
         judge: impl Fn(&Confirmation) -> Result<(), String> + Send + Sync + 'static,
@@ -191,13 +192,13 @@ impl FakeBotApi {
         *locked(&self.shared.on_confirm) = Some(Arc::new(judge));
     }
 
-    /// Says that a process of the client is being started, whose first call may hold whatever
-    /// offset its store says.
+    /// Says that a process of the client is being started, or takes over, whose first call may
+    /// hold whatever offset its store says. A test that kills says it at each start.
     pub fn client_starts(&self) {
         self.act(|world, _| world.client_starts());
     }
 
-    /// What happened so far.
+    /// A copy of what happened so far; [`Self::look`] asks a long one without copying it.
     pub fn journal(&self) -> Journal {
         self.look(|world| world.journal().clone())
     }

@@ -124,7 +124,8 @@ impl Journal {
     }
 
     /// The holes a client can see: ids that left the queue without it, between two ids that it
-    /// received. One list for each sequence, oldest first.
+    /// received. One list for each sequence, oldest first. Received is what a whole answer held,
+    /// so a client that was killed with it in hand may see more.
     pub fn gaps(&self, bot: impl Into<BotKey>) -> Vec<Vec<RangeInclusive<i32>>> {
         let bot = bot.into();
         let mine: HashSet<RequestId> = self
