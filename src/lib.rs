@@ -22,3 +22,5 @@ pub mod view;
 pub mod work;
 
 pub use serve::{Listeners, open, run};
+
+pub mod simulate;

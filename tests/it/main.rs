@@ -16,3 +16,5 @@ mod signature;
 mod support;
 mod timestamp;
 mod view;
+
+mod fake_bot_api;
