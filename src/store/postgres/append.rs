@@ -137,12 +137,12 @@ async fn insert(
             INSERT INTO identities (source_id, key, event_seq)
             SELECT * FROM unnest($19::bigint[], $20::bytea[], $21::bigint[])
         ), counted AS (
-            UPDATE sources SET stored = stored + t.stored, duplicates = duplicates + t.duplicates,
-                conflicts = conflicts + t.conflicts,
-                last_received_at = greatest(last_received_at, t.last)
+            UPDATE sources AS s SET stored = s.stored + t.stored,
+                duplicates = s.duplicates + t.duplicates, conflicts = s.conflicts + t.conflicts,
+                last_received_at = greatest(s.last_received_at, t.last)
             FROM unnest($22::bigint[], $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[])
                 AS t (id, stored, duplicates, conflicts, last)
-            WHERE sources.id = t.id
+            WHERE s.id = t.id
         ), made AS (
             INSERT INTO work (consumer_id, event_seq, pos, lane, due_at, since)
             SELECT c.id, new.seq, new.seq,
