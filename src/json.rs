@@ -151,7 +151,7 @@ pub fn lossy(text: &[u8]) -> Option<serde_json::Value> {
     if let Ok(value) = serde_json::from_str(&text) {
         return Some(value);
     }
-    let mut repaired = text.clone().into_owned().into_bytes();
+    let mut repaired = text.as_bytes().to_vec();
     for at in escapes::lone_surrogates(text.as_bytes()) {
         repaired.get_mut(at..at + 4)?.copy_from_slice(b"fffd");
     }

@@ -1,15 +1,27 @@
 //! One durable inbox for Telegram updates and UnifyPort deliveries.
+//!
+//! Events come in by [`receive`], are committed by [`inbox`] to a [`store`], and go out by
+//! [`deliver`]. [`run`] is the whole gateway; the command line, the tests and the demo use it alike.
 
+pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod deliver;
 pub mod event;
 pub mod http;
 pub mod inbox;
 pub mod json;
+pub mod operate;
 pub mod receive;
+pub mod retry;
+mod serve;
 pub mod shutdown;
 pub mod source;
 pub mod store;
 pub mod telemetry;
 pub mod view;
 pub mod work;
+
+pub use serve::{Listeners, open, run};
+
+pub mod simulate;

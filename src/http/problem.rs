@@ -8,6 +8,8 @@ use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use crate::inbox::StoreError;
+
 /// Why a request is not done. [`Refusal::problem`] is its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -195,6 +197,23 @@ impl Unavailable {
             Self::ShuttingDown => ("shutting_down", "the gateway is shutting down"),
             Self::EndpointNotConfigured => {
                 ("endpoint_not_configured", "this endpoint is not configured now")
+            }
+        }
+    }
+}
+
+impl From<StoreError> for Refusal {
+    /// What may pass by itself is a 503; what cannot is logged, because nobody else would see it.
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) => Self::Unavailable(Unavailable::Store),
+            StoreError::UnknownConsumer(name) => Self::UnknownConsumer(name),
+            StoreError::Refused(_)
+            | StoreError::LeaseLost
+            | StoreError::Schema(_)
+            | StoreError::Unprepared(_) => {
+                tracing::error!("a request failed in the store: {error}");
+                Self::Internal
             }
         }
     }

@@ -87,8 +87,7 @@ fn push(code_point: u32, decoded: &mut Vec<u8>) {
     if let Some(character) = char::from_u32(code_point) {
         decoded.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
     } else {
-        let continuation =
-            |shift: u32| 0x80 | u8::try_from(code_point >> shift & 0x3f).unwrap_or(0);
+        let continuation = |shift: u32| (code_point >> shift & 0x3f | 0x80).to_be_bytes()[3];
         decoded.extend_from_slice(&[0xed, continuation(6), continuation(0)]);
     }
 }

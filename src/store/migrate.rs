@@ -77,7 +77,7 @@ fn refuse_newer(migrations: &Migrator, applied: impl Iterator<Item = i64>) -> Re
 }
 
 fn lacking() -> StoreError {
-    StoreError::Schema(
+    StoreError::Unprepared(
         "the store's schema is missing or not up to date; run `inboxd migrate` first".to_owned(),
     )
 }

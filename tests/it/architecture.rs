@@ -33,8 +33,18 @@ const ARROWS: &[(&str, Imports, &str)] = &[
     ("", Never(&["cli"]), "only the binary knows the command line"),
 ];
 const NOUNS: &[&str] = &["clock", "event", "json", "source", "work"];
-const UNDER_THE_INBOX: &[&str] =
-    &["clock", "event", "json", "retry", "shutdown", "source", "store", "view", "work"];
+const UNDER_THE_INBOX: &[&str] = &[
+    "clock",
+    "event",
+    "json",
+    "retry",
+    "shutdown",
+    "source",
+    "store",
+    "telemetry",
+    "view",
+    "work",
+];
 const ABOVE_THE_STORE: &[&str] =
     &["cli", "deliver", "http", "inbox", "lib", "operate", "receive", "simulate"];
 

@@ -195,6 +195,8 @@ proptest! {
         let elements = array_element_spans(&text, "result").map(|spans| {
             spans.into_iter().map(|span| serde_json::from_slice(&text[span]).unwrap()).collect()
         });
+        // Read once more, because `serde_json` rounds some numbers in the last digit.
+        let document: Value = serde_json::from_slice(&text).unwrap();
         prop_assert_eq!(elements.as_ref(), document["result"].as_array());
         prop_assert_eq!(lossy(&text), Some(document));
         agree(&text)?;

@@ -126,7 +126,7 @@ impl Slow<'_> {
                         let digits = self.text.get(self.at..self.at + 4)?;
                         digits.iter().all(u8::is_ascii_hexdigit).then_some(())?;
                         self.at += 4;
-                        u32::from_str_radix(std::str::from_utf8(digits).unwrap(), 16).unwrap()
+                        u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?
                     }
                     b'b' => 8,
                     b'f' => 12,
@@ -165,7 +165,7 @@ impl Slow<'_> {
 
 /// UTF-8 by its definition, surrogates included.
 fn encode(c: u32) -> Vec<u8> {
-    let byte = |value: u32| u8::try_from(value).unwrap();
+    let byte = |value: u32| value.to_be_bytes()[3];
     match c {
         0..0x80 => vec![byte(c)],
         0x80..0x800 => vec![byte(0xc0 | c >> 6), byte(0x80 | c & 0x3f)],

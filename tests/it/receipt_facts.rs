@@ -66,8 +66,10 @@ fn slow_envelope(body: &Value) -> envelope::Envelope {
 fn slow_facts(kind: &str, content: &Value) -> (Option<i64>, Option<String>, Option<i64>) {
     let holder = match kind {
         "callback_query" => &content["message"],
-        "poll" | "novelty" | NO_KIND => &Value::Null,
-        _ => content,
+        "message" | "edited_message" | "business_message" | "chat_boost" | "removed_chat_boost" => {
+            content
+        }
+        _ => &Value::Null,
     };
     let date = |value: &Value| {
         value

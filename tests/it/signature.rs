@@ -22,7 +22,7 @@ struct Vector {
 fn every_vector_is_judged_as_it_says() {
     let Vectors { vectors } =
         serde_json::from_str(include_str!("vectors/unifyport-signature.json")).unwrap();
-    assert_eq!(vectors.len(), 24);
+    assert_eq!(vectors.len(), 25);
     for Vector { name, secret, timestamp, body_hex, signature, valid } in vectors {
         let body = hex::decode(body_hex).unwrap();
         let (secret, timestamp) = (secret.as_bytes(), timestamp.as_bytes());
@@ -36,7 +36,8 @@ fn every_vector_is_judged_as_it_says() {
 proptest! {
     #[test]
     fn what_is_signed_verifies_in_any_place_and_case(
-        secrets in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..80), 1..6),
+        // HMAC pads short keys with zeros, so secrets with zeros at the end may be the same key.
+        secrets in proptest::collection::vec(proptest::collection::vec(1..=255_u8, 1..80), 1..6),
         chosen in any::<prop::sample::Index>(),
         timestamp: Vec<u8>,
         body: Vec<u8>,
@@ -73,7 +74,6 @@ proptest! {
         let mismatch = Err(SignatureError::Mismatch);
         prop_assert_eq!(verify([&*secret], &timestamp, &flip(&body), signed), mismatch);
         prop_assert_eq!(verify([&*secret], &flip(&timestamp), &body, signed), mismatch);
-        // HMAC pads short keys with zeros, so a flipped bit is the only change made to this one.
         prop_assert_eq!(verify([&*flip(&secret)], &timestamp, &body, signed), mismatch);
         let digest = hex::decode(&signature).unwrap();
         let other = hex::encode(flip(&digest));

@@ -118,7 +118,8 @@ async fn settle(connection: &mut PgConnection) -> std::result::Result<(), sqlx::
         "SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false),
                       set_config('idle_in_transaction_session_timeout', '60s', false),
                       set_config('statement_timeout', '30s', false),
-                      set_config('lock_timeout', '20s', false)";
+                      set_config('lock_timeout', '20s', false),
+                      set_config('client_min_messages', 'warning', false)";
     sqlx::raw_sql(sql).execute(connection).await.map(drop)
 }
 

@@ -22,7 +22,7 @@ pub(super) async fn append(
     batch: &Batch,
 ) -> Result<Vec<Appended>> {
     if let Some(checkpoint) = &batch.checkpoint {
-        super::sources::checkpoint(connection, now, checkpoint).await?;
+        super::pollers::checkpoint(connection, now, checkpoint).await?;
     }
     if batch.events.is_empty() {
         return Ok(Vec::new());

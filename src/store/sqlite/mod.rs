@@ -3,6 +3,7 @@
 mod append;
 mod audit;
 mod error;
+mod pollers;
 mod read;
 mod sources;
 mod work;
@@ -18,12 +19,15 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{Connection, SqliteConnection, SqlitePool};
 use uuid::Uuid;
 
-use super::{Batch, Options, Result, Store, StoreError, migrate};
+use super::{Batch, Checkpoint, Options, Result, Store, StoreError, migrate};
 use crate::clock::{Clock, from_micros};
 use crate::event::{Appended, EventDetail, EventQuery, Page, SourceId};
-use crate::source::{QuarantineLimits, Refused, Source, SourceKind, SourceState};
+use crate::source::{
+    Bound, Gap, Leased, QuarantineLimits, Refused, Source, SourceKind, SourceState,
+};
 use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
 use error::unavailable;
+use pollers::Locks;
 use writer::Writer;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
@@ -36,6 +40,7 @@ const BUSY: Duration = Duration::from_secs(5);
 /// The embedded store.
 pub struct SqliteStore {
     writer: Writer,
+    locks: Locks,
     readers: SqlitePool,
     clock: Clock,
 }
@@ -45,7 +50,7 @@ impl SqliteStore {
     pub async fn open(url: &str, options: Options) -> Result<SqliteStore> {
         let path = path_of(url)?;
         if !options.migrate && !path.exists() {
-            return Err(StoreError::Schema(format!(
+            return Err(StoreError::Unprepared(format!(
                 "there is no inbox at {}; `inboxd migrate` or `inboxd serve` makes it",
                 path.display()
             )));
@@ -71,8 +76,9 @@ impl SqliteStore {
             .min_connections(0)
             .acquire_timeout(BUSY)
             .connect_lazy_with(connect.clone().create_if_missing(false).read_only(true));
+        let locks = Locks::new(path.clone());
         let writer = Writer::start(connect.create_if_missing(false), path, options.clock.clone());
-        Ok(SqliteStore { writer, readers, clock: options.clock })
+        Ok(SqliteStore { writer, locks, readers, clock: options.clock })
     }
 
     async fn reader(&self) -> Result<sqlx::pool::PoolConnection<sqlx::Sqlite>> {
@@ -191,6 +197,74 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn bind_account(&self, source: SourceId, account: &str) -> Result<Bound> {
+        let account = account.to_owned();
+        self.writer
+            .run(move |connection, _| {
+                Box::pin(async move { pollers::bind(connection, source, &account).await })
+            })
+            .await
+    }
+
+    async fn lease_poller(&self, source: SourceId, holder: &str, ttl: Duration) -> Result<Leased> {
+        if !self.locks.take(source)? {
+            let holder = pollers::holder(&mut *self.reader().await?, source).await?;
+            return Ok(Leased::Held { holder });
+        }
+        let holder = holder.to_owned();
+        let lease = self
+            .writer
+            .run(move |connection, now| {
+                Box::pin(
+                    async move { pollers::lease(connection, source, &holder, now + ttl).await },
+                )
+            })
+            .await;
+        if lease.is_err() {
+            self.locks.free(source);
+        }
+        lease.map(Leased::Mine)
+    }
+
+    async fn renew_poller(&self, checkpoint: Checkpoint, ttl: Duration) -> Result<()> {
+        self.writer
+            .run(move |connection, now| {
+                Box::pin(async move {
+                    pollers::checkpoint(connection, now, &checkpoint).await?;
+                    pollers::renew(connection, checkpoint.source, now + ttl).await
+                })
+            })
+            .await
+    }
+
+    async fn release_poller(&self, source: SourceId, lease: [u8; 16]) -> Result<()> {
+        let released = self
+            .writer
+            .run(move |connection, _| {
+                Box::pin(async move { pollers::release(connection, source, &lease).await })
+            })
+            .await;
+        // The next holder has a token of its own, whatever became of this one.
+        self.locks.free(source);
+        released
+    }
+
+    async fn known(&self, source: SourceId, keys: Vec<Vec<u8>>) -> Result<Vec<bool>> {
+        pollers::known(&mut *self.reader().await?, source, &keys).await
+    }
+
+    async fn gaps(&self, source: Option<&str>, limit: usize) -> Result<Vec<Gap>> {
+        pollers::gaps(&mut *self.reader().await?, source, limit).await
+    }
+
+    async fn acknowledge_gaps(&self, ids: Option<Vec<i64>>) -> Result<u64> {
+        self.writer
+            .run(move |connection, now| {
+                Box::pin(async move { pollers::acknowledge(connection, now, ids).await })
+            })
+            .await
+    }
+
     async fn quarantine(&self, refused: Vec<Refused>, limits: QuarantineLimits) -> Result<()> {
         self.writer
             .run(move |connection, _| {
@@ -208,6 +282,10 @@ impl Store for SqliteStore {
         let mut connection = self.reader().await?;
         let one = sqlx::query_scalar::<_, i64>("SELECT 1").fetch_one(&mut *connection).await;
         one.map(drop).map_err(unavailable)
+    }
+
+    async fn notes(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
     }
 
     async fn audit(&self) -> Result<Vec<String>> {
