@@ -7,6 +7,7 @@
 
 mod architecture;
 mod config;
+mod fake_bot_api;
 mod http;
 mod json;
 mod json_reference;
@@ -17,8 +18,3 @@ mod store;
 mod support;
 mod timestamp;
 mod view;
-mod support;
-mod timestamp;
-mod view;
-
-mod fake_bot_api;
