@@ -39,7 +39,7 @@ async fn a_source_has_one_number_for_good(fixture: &mut Fixture) {
     ];
     assert_eq!(listed, expected);
     assert_eq!(sources[1].state, SourceState::default());
-    assert_eq!((sources[1].next_offset, sources[1].last_received_at), (None, None));
+    assert_eq!((&sources[1].poller, sources[1].last_received_at), (&None, None));
 }
 
 async fn what_a_source_says_of_itself_is_kept(fixture: &mut Fixture) {
@@ -85,7 +85,7 @@ async fn a_forgotten_source_comes_back_as_it_was(fixture: &mut Fixture) {
     assert_eq!(store.register_source(SourceKind::Telegram, "bot").await.unwrap(), bot);
     let sources = store.sources().await.unwrap();
     assert_eq!((&*sources[0].name, sources[0].stored), ("bot", 1));
-    assert_eq!((sources[0].next_offset, &sources[0].account), (None, &None));
+    assert_eq!((&sources[0].poller, &sources[0].account), (&None, &None));
     assert_eq!(sources[0].state, SourceState::default());
     assert_eq!(fixture.append(&[event.again()]).await, [Appended::Duplicate(sequence)]);
 }
@@ -94,8 +94,16 @@ async fn events_and_the_new_place_are_one_commit(fixture: &mut Fixture) {
     let bot = fixture.store.register_source(SourceKind::Telegram, "bot").await.unwrap();
     let lease = [7; 16];
     fixture.raw.lease(bot, lease).await;
-    let place = |next_offset| Checkpoint { source: bot, lease, next_offset };
-    let offset = async || fixture.store.sources().await.unwrap()[0].next_offset;
+    let place = |next_offset| Checkpoint {
+        source: bot,
+        lease,
+        next_offset,
+        ok_at: None,
+        pending: None,
+        gaps: Vec::new(),
+    };
+    let offset =
+        async || fixture.store.sources().await.unwrap()[0].poller.clone().unwrap().next_offset;
     let batch = [sample(bot, "a"), sample(bot, "b")];
     let appended = fixture.checkpoint(&batch, place(Some(43))).await.unwrap();
     assert!(appended.iter().all(|one| matches!(one, Appended::Stored(_))));
