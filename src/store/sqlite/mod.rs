@@ -207,10 +207,11 @@ impl Store for SqliteStore {
     }
 
     async fn lease_poller(&self, source: SourceId, holder: &str, ttl: Duration) -> Result<Leased> {
-        if !self.locks.take(source)? {
+        // Whoever asked may go away while the store is written: then the lock ends with this.
+        let Some(lock) = self.locks.take(source)? else {
             let holder = pollers::holder(&mut *self.reader().await?, source).await?;
             return Ok(Leased::Held { holder });
-        }
+        };
         let holder = holder.to_owned();
         let lease = self
             .writer
@@ -219,11 +220,9 @@ impl Store for SqliteStore {
                     async move { pollers::lease(connection, source, &holder, now + ttl).await },
                 )
             })
-            .await;
-        if lease.is_err() {
-            self.locks.free(source);
-        }
-        lease.map(Leased::Mine)
+            .await?;
+        self.locks.keep(source, lease.token, lock);
+        Ok(Leased::Mine(lease))
     }
 
     async fn renew_poller(&self, checkpoint: Checkpoint, ttl: Duration) -> Result<()> {
@@ -238,15 +237,13 @@ impl Store for SqliteStore {
     }
 
     async fn release_poller(&self, source: SourceId, lease: [u8; 16]) -> Result<()> {
-        let released = self
-            .writer
+        // First, because whoever asked may go away; the next holder has a token of its own.
+        self.locks.free(source, lease);
+        self.writer
             .run(move |connection, _| {
                 Box::pin(async move { pollers::release(connection, source, &lease).await })
             })
-            .await;
-        // The next holder has a token of its own, whatever became of this one.
-        self.locks.free(source);
-        released
+            .await
     }
 
     async fn known(&self, source: SourceId, keys: Vec<Vec<u8>>) -> Result<Vec<bool>> {

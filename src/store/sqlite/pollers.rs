@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sqlx::{Row, SqliteConnection};
 
@@ -20,7 +20,8 @@ use crate::store::{Checkpoint, Result, StoreError};
 pub(super) struct Locks {
     /// The store's file.
     path: PathBuf,
-    held: Mutex<HashMap<SourceId, File>>,
+    /// With the token of the lease that each is for.
+    held: Mutex<HashMap<SourceId, ([u8; 16], File)>>,
 }
 
 impl Locks {
@@ -28,8 +29,9 @@ impl Locks {
         Locks { path, held: Mutex::default() }
     }
 
-    /// Takes the lock of a bot's poller; false if somebody has it.
-    pub(super) fn take(&self, source: SourceId) -> Result<bool> {
+    /// Takes the lock of a bot's poller, which holds as long as the file is kept; none if somebody
+    /// has it.
+    pub(super) fn take(&self, source: SourceId) -> Result<Option<File>> {
         let mut path = self.path.clone().into_os_string();
         path.push(format!("-poller-{}.lock", source.0));
         let failed = |error| {
@@ -38,18 +40,27 @@ impl Locks {
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(path);
         let file = file.map_err(failed)?;
         match file.try_lock() {
-            Ok(()) => {
-                self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(source, file);
-                Ok(true)
-            }
-            Err(TryLockError::WouldBlock) => Ok(false),
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
     }
 
-    /// Frees the lock.
-    pub(super) fn free(&self, source: SourceId) {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&source);
+    /// Keeps the lock until its lease is given up.
+    pub(super) fn keep(&self, source: SourceId, lease: [u8; 16], lock: File) {
+        self.held().insert(source, (lease, lock));
+    }
+
+    /// Frees the lock if it is for this lease.
+    pub(super) fn free(&self, source: SourceId, lease: [u8; 16]) {
+        let mut held = self.held();
+        if held.get(&source).is_some_and(|(token, _)| *token == lease) {
+            held.remove(&source);
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<SourceId, ([u8; 16], File)>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

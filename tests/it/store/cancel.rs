@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use inboxd::event::EventQuery;
-use inboxd::source::{QuarantineLimits, SourceKind, SourceState};
+use inboxd::source::{Leased, QuarantineLimits, SourceKind, SourceState};
 use inboxd::store::Batch;
 
 use super::fixture::{Fixture, LEASE, consumer, receipts, request};
 use super::sample::{Vary, all, sample};
 
-super::conformance!(operations_that_nobody_waits_for_do_no_harm);
+super::conformance!(
+    operations_that_nobody_waits_for_do_no_harm,
+    a_lease_that_nobody_waited_for_is_free_again,
+);
 
 /// Drops `operation` once it has waited so many times, or soon after it began.
 async fn hang_up<T>(operation: impl Future<Output = T>, waits: u64) -> Option<T> {
@@ -75,4 +78,18 @@ async fn operations_that_nobody_waits_for_do_no_harm(fixture: &mut Fixture) {
     }
     let sql = "SELECT count(*) FROM work WHERE state = 2";
     assert_eq!(fixture.raw.number(sql).await, again.len() as i64);
+}
+
+async fn a_lease_that_nobody_waited_for_is_free_again(fixture: &mut Fixture) {
+    let bot = fixture.store.register_source(SourceKind::Telegram, "bot").await.unwrap();
+    let lease = async || fixture.store.lease_poller(bot, "a test", LEASE).await.unwrap();
+    for round in 0..60 {
+        if let Some(Leased::Mine(taken)) = hang_up(lease(), round % 4).await {
+            hang_up(fixture.store.release_poller(bot, taken.token), round % 3).await;
+        }
+        // What was begun is done before this, on SQLite, or runs out.
+        fixture.store.ready().await.unwrap();
+        fixture.advance(LEASE).await;
+    }
+    assert!(matches!(lease().await, Leased::Mine(_)));
 }

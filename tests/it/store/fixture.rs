@@ -42,6 +42,11 @@ pub(crate) fn request(max: usize) -> ClaimRequest {
     ClaimRequest { max, max_bytes: usize::MAX, lease: None }
 }
 
+/// A poller's new place and nothing else, under this lease.
+pub(crate) fn place(source: SourceId, lease: [u8; 16], next_offset: Option<i64>) -> Checkpoint {
+    Checkpoint { source, lease, next_offset, ok_at: None, pending: None, gaps: Vec::new() }
+}
+
 /// The names of the events delivered, see [`super::sample::sample`].
 pub(crate) fn names(deliveries: &[Delivery]) -> Vec<&str> {
     deliveries.iter().map(|delivery| &*delivery.event.attributes.external_id).collect()

@@ -11,6 +11,7 @@ mod identity;
 mod lease;
 mod model;
 mod plan;
+mod poller;
 mod property;
 mod quarantine;
 mod raw;

@@ -14,10 +14,11 @@ super::conformance!(
     opening_again_changes_nothing,
 );
 
-/// The words of a refusal for its schema.
-fn refusal<T>(opened: Result<T, StoreError>) -> String {
+/// The words of a refusal, which is for a schema that is `missing` or for one of the wrong kind.
+fn refusal<T>(opened: Result<T, StoreError>, missing: bool) -> String {
     match opened {
-        Err(StoreError::Schema(words)) => words,
+        Err(StoreError::Schema(words)) if !missing => words,
+        Err(StoreError::Unprepared(words)) if missing => words,
         Err(other) => panic!("{other:?}"),
         Ok(_) => panic!("it was opened"),
     }
@@ -30,7 +31,7 @@ async fn a_newer_schema_is_refused(fixture: &mut Fixture) {
                  FROM _sqlx_migrations WHERE version = 1";
     fixture.raw.execute(later).await;
     for migrate in [true, false] {
-        let words = refusal(fixture.open_again(migrate).await);
+        let words = refusal(fixture.open_again(migrate).await, false);
         assert!(words.contains("schema version 9999, newer than"), "{words}");
         assert!(words.contains("run the newer inboxd"), "{words}");
     }
@@ -39,7 +40,7 @@ async fn a_newer_schema_is_refused(fixture: &mut Fixture) {
 async fn a_missing_schema_is_refused_where_none_may_be_made(fixture: &mut Fixture) {
     let url = fixture.raw.fresh_url();
     for _ in 0..2 {
-        let words = refusal(fixture.open(&url, false).await);
+        let words = refusal(fixture.open(&url, false).await, true);
         assert!(words.contains("inboxd migrate"), "{words}");
     }
     let store = fixture.open(&url, true).await.unwrap();
@@ -49,14 +50,14 @@ async fn a_missing_schema_is_refused_where_none_may_be_made(fixture: &mut Fixtur
 
 async fn a_schema_that_lacks_a_step_is_refused_where_none_may_be_made(fixture: &mut Fixture) {
     fixture.raw.execute("DELETE FROM _sqlx_migrations WHERE version = 1").await;
-    let words = refusal(fixture.open_again(false).await);
+    let words = refusal(fixture.open_again(false).await, true);
     assert!(words.contains("inboxd migrate"), "{words}");
 }
 
 async fn another_schema_under_a_known_number_is_refused(fixture: &mut Fixture) {
     let empty = if fixture.raw.is_sqlite() { "x''" } else { "''::bytea" };
     fixture.raw.execute(&format!("UPDATE _sqlx_migrations SET checksum = {empty}")).await;
-    let words = refusal(fixture.open_again(true).await);
+    let words = refusal(fixture.open_again(true).await, false);
     assert!(words.contains("schema step 1 is not the one"), "{words}");
 }
 
