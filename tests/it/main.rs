@@ -6,6 +6,7 @@
 )]
 
 mod architecture;
+mod cli;
 mod config;
 mod http;
 mod json;
