@@ -143,5 +143,5 @@ fn forgotten(source: &Source) -> String {
             source.name
         ),
     };
-    format!("{path} is forgotten: the {stored} events it stored stay in the inbox; {then}\n")
+    format!("{path} is forgotten: its events ({stored}) stay in the inbox; {then}\n")
 }

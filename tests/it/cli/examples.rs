@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::post;
+use inboxd::http::server::{Limits, serve};
+use inboxd::shutdown::Shutdown;
 use rustix::process::Signal;
 
 use super::super::support::child::Process;
@@ -82,15 +84,13 @@ async fn a_worker_outlives_a_restart_of_the_gateway_and_prints_no_controls() {
             deliver(&home, &gateway, message(&id, "Ada", &text).as_bytes());
             let line = printed(&format!("{id}:"));
             assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{line:?}");
-            let acked = || async {
+            until(async || {
                 let events = get(gateway.private, "/v1/events?limit=1", &[]).await.json();
                 let id = events["events"][0]["event"]["id"].as_str().unwrap().to_owned();
                 let one = get(gateway.private, &format!("/v1/events/{id}"), &[]).await.json();
-                one["consumers"][0]["state"] == "done"
-            };
-            while !acked().await {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+                (one["consumers"][0]["state"] == "done").then_some(())
+            })
+            .await;
             gateway.kill();
         }
         running.signal(Signal::INT);
@@ -108,7 +108,13 @@ async fn a_stale_receipt_is_told_and_is_no_failure() {
         .route("/v1/consumers/default/ack", post(move || json(r#"{"done":[],"stale":["r-1"]}"#)));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let server = tokio::spawn(async move { axum::serve(listener, router).await });
+    let limits = Limits {
+        header_timeout: LIMIT,
+        write_timeout: LIMIT,
+        max_connections: 10,
+        shutdown_grace: LIMIT,
+    };
+    let server = tokio::spawn(serve(listener, router, limits, Shutdown::new()));
     for mut worker in workers(address, "") {
         let ran = tokio::task::block_in_place(|| run(worker.arg("--once"), b""));
         assert_eq!((ran.code, &*ran.stdout), (Some(0), b"c  -  t\n".as_slice()), "{ran:?}");

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -84,6 +85,18 @@ fn inbox(bodies: &[&[u8]]) -> Home {
     }
     assert!(gateway.terminate().success());
     home
+}
+
+/// Asks until there is an answer, for what is told by no output; the test fails after a minute.
+async fn until<T>(ask: impl AsyncFn() -> Option<T>) -> T {
+    let asking = async {
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), asking).await.expect("an answer in its time")
 }
 
 /// A text message as UnifyPort delivers it.

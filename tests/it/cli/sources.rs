@@ -17,8 +17,12 @@ async fn a_list_is_what_the_api_answers() {
     for _ in 0..2 {
         deliver(&home, &gateway, message("evt_1", "Ada", "Hi").as_bytes());
     }
-    gateway.log().text();
-    let api = get(gateway.private, "/v1/sources", &[]).await.json();
+    // An endpoint tells how it is beside the answer, not before it.
+    let api = until(async || {
+        let api = get(gateway.private, "/v1/sources", &[]).await.json();
+        (api["sources"][0]["state"] == "ok").then_some(api)
+    })
+    .await;
     assert_eq!(inboxd(&home, &["sources", "list", "--json"]).json_lines(), [api]);
     let list = inboxd(&home, &["sources", "list"]).ok();
     let lines: Vec<&str> = list.lines().collect();
@@ -43,7 +47,7 @@ async fn forgetting_ends_the_503_of_an_endpoint_that_is_no_longer_configured() {
     let forgotten = inboxd(&home, &["sources", "forget", "main"]).ok();
     assert_eq!(
         forgotten,
-        "unifyport/main is forgotten: the 1 events it stored stay in the inbox; deliveries to \
+        "unifyport/main is forgotten: its events (1) stay in the inbox; deliveries to \
          /webhooks/unifyport/main are now answered 404, after which UnifyPort does not try again\n"
     );
     let again = inboxd(&home, &["sources", "forget", "main"]).failed(1);

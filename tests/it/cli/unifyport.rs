@@ -127,7 +127,7 @@ async fn what_is_not_accepted_says_so() {
 #[test]
 fn the_configured_public_address_is_the_usual_target() {
     let port = super::super::support::postgres::free_port().to_string();
-    let home = home().env("INBOXD_SERVER_PUBLIC", &format!("0.0.0.0:{port}"));
+    let home = home().env("INBOXD_SERVER_PUBLIC", &format!("127.0.0.1:{port}"));
     let gateway = home.start();
     let sent = run(&mut home.command(&["unifyport", "send"]), b"{}");
     assert_eq!(sent.ok(), "204 No Content\n");
