@@ -1,5 +1,6 @@
 //! `inboxd check`.
 
+use super::output::print;
 use crate::config::Config;
 use crate::store::StoreError;
 
@@ -7,10 +8,10 @@ use crate::store::StoreError;
 /// its having been loaded.
 pub(super) async fn check(config: &Config) -> anyhow::Result<()> {
     let (bots, endpoints) = (config.telegram.len(), config.unifyport.len());
-    println!("configuration  ok: {bots} bots, {endpoints} UnifyPort endpoints");
-    let faults = store(config).await;
-    for fault in &faults {
-        println!("store          {fault}");
+    print(format!("configuration  ok: {bots} bots, {endpoints} UnifyPort endpoints\n")).await?;
+    let (notes, faults) = store(config).await;
+    for line in notes.iter().chain(&faults) {
+        print(format!("store          {line}\n")).await?;
     }
     if faults.is_empty() {
         return Ok(());
@@ -18,30 +19,25 @@ pub(super) async fn check(config: &Config) -> anyhow::Result<()> {
     anyhow::bail!("{} found", if faults.len() == 1 { "a fault was" } else { "faults were" })
 }
 
-/// The faults of the store; what is no fault but worth knowing is printed.
-async fn store(config: &Config) -> Vec<String> {
+/// What is worth knowing of the store, and its faults.
+async fn store(config: &Config) -> (Vec<String>, Vec<String>) {
     let url = config.store.url.display();
     let store = match crate::open(config, false).await {
         Ok(store) => store,
         Err(error) if matches!(error.downcast_ref(), Some(StoreError::Unprepared(_))) => {
-            println!("store          {error:#}");
-            return Vec::new();
+            return (vec![format!("{error:#}")], vec![]);
         }
-        Err(error) => return vec![format!("{error:#}")],
+        Err(error) => return (vec![], vec![format!("{error:#}")]),
     };
     let looked = async { Ok::<_, StoreError>((store.notes().await?, store.audit().await?)) };
     let looked = looked.await;
     store.close().await;
     match looked {
         Ok((notes, faults)) => {
-            for note in notes {
-                println!("store          note: {note}");
-            }
-            if faults.is_empty() {
-                println!("store          ok: {url}");
-            }
-            faults
+            let well = faults.is_empty().then(|| format!("ok: {url}"));
+            let notes = notes.into_iter().map(|note| format!("note: {note}"));
+            (notes.chain(well).collect(), faults)
         }
-        Err(error) => vec![format!("{url} cannot be read: {error}")],
+        Err(error) => (vec![], vec![format!("{url} cannot be read: {error}")]),
     }
 }

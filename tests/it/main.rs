@@ -6,6 +6,7 @@
 )]
 
 mod architecture;
+mod cli;
 mod config;
 mod fake_bot_api;
 mod http;
