@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use inboxd::clock::Clock;
 use inboxd::config::{Config, Env, StoreUrl};
 use inboxd::receive::unifyport::signature::sign;
 use inboxd::shutdown::Shutdown;
@@ -127,7 +128,7 @@ fn delivery(id: &str, conversation: usize) -> Vec<u8> {
     let body = format!(
         r#"{{"id":"{id}","type":"message.received","provider":"whatsapp","account_id":"acc_8c21d0","occurred_at":"2026-06-08T12:34:56Z","data":{{"conversation":{{"id":"{conversation}"}},"message":{{"id":"m","type":"text","text":"{text}","direction":"inbound"}}}}}}"#
     );
-    let timestamp = jiff::Zoned::now().timestamp().as_second().to_string();
+    let timestamp = Clock::wall().now().to_string();
     let signature = sign(SECRET.as_bytes(), timestamp.as_bytes(), body.as_bytes());
     format!(
         "POST /webhooks/unifyport/main HTTP/1.1\r\nHost: localhost\r\n\
