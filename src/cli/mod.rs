@@ -3,11 +3,13 @@
 mod check;
 mod context;
 mod events;
+mod gaps;
 mod migrate;
 mod output;
 mod serve;
 mod sources;
 mod table;
+mod telegram;
 mod text;
 mod time;
 mod unifyport;
@@ -66,6 +68,12 @@ enum Command {
     /// See the receivers that the store knows, or forget one.
     #[command(subcommand)]
     Sources(sources::Sources),
+    /// See possible losses, or take note of them.
+    #[command(subcommand)]
+    Gaps(gaps::Gaps),
+    /// See how the bots are, or remove a webhook.
+    #[command(subcommand)]
+    Telegram(telegram::Telegram),
     /// Make, check or post a signed delivery.
     #[command(subcommand)]
     Unifyport(unifyport::Unifyport),
@@ -117,6 +125,8 @@ async fn run(arguments: Arguments, env: Env) -> anyhow::Result<()> {
         Command::Migrate => migrate::migrate(&context.config()?).await,
         Command::Events(command) => events::events(command, &context).await,
         Command::Sources(command) => sources::sources(command, &context).await,
+        Command::Gaps(command) => gaps::gaps(command, &context).await,
+        Command::Telegram(command) => telegram::telegram(command, &context).await,
         Command::Unifyport(command) => unifyport::unifyport(command, &context).await,
     }
 }

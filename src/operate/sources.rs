@@ -79,7 +79,7 @@ pub fn shown(source: Source) -> Shown {
 }
 
 /// The route, to be put behind `http::bearer::authenticate`.
-pub fn routes(inbox: Arc<Inbox>) -> Router {
+pub(super) fn routes(inbox: Arc<Inbox>) -> Router {
     Router::new().route("/v1/sources", get(list)).with_state(inbox)
 }
 

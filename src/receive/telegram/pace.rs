@@ -44,7 +44,8 @@ impl Pace {
     }
 
     /// Deadlines of one call.
-    pub(super) fn deadlines(&self) -> Deadlines {
+    #[must_use]
+    pub fn deadlines(&self) -> Deadlines {
         Deadlines { connect: self.seconds(10.0), answer: self.seconds(15.0), scale: self.scale }
     }
 
