@@ -10,11 +10,14 @@ mod config;
 mod http;
 mod json;
 mod json_reference;
+mod proof;
 mod receipt_facts;
+mod receiver;
 mod shutdown;
 mod signature;
 mod support;
 mod timestamp;
 mod view;
+mod worker;
 
 mod fake_bot_api;
