@@ -180,8 +180,18 @@ async fn no_secret_is_written_anywhere_on_postgres() {
 
 /// Runs a command that must fail; nothing that it writes holds a canary.
 fn refuses(what: &str, home: &Home, arguments: &[&str]) -> String {
-    let output = home.command(arguments).output().unwrap();
-    assert!(!output.status.success(), "{what}: {output:?}");
+    // Bounded, because a gateway that starts all the same would run for ever.
+    let command = home.command(arguments);
+    let mut bounded = std::process::Command::new("timeout");
+    bounded.arg("60").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => bounded.env(name, value),
+            None => bounded.env_remove(name),
+        };
+    }
+    let output = bounded.current_dir(home.dir()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{what}: {output:?}");
     let words = [output.stdout, output.stderr].concat();
     is_clean(what, &words);
     String::from_utf8_lossy(&words).into_owned()
@@ -197,7 +207,6 @@ fn no_secret_is_written_about_a_config_that_is_wrong() {
         format!("{endpoint}[{{ value = \"{SIGNING}\" }}]"),
         format!("{endpoint}[{{ env = \"NOT_SET\" }}]\n{token}\"{OPERATOR}\""),
         format!("{endpoint}[{{ file = \"missing\" }}]\n{token}{{ env = \"SPACED\" }}"),
-        format!("{endpoint}[{{ env = \"SIGNING\" }}, {{ env = \"SIGNING\" }}]"),
         format!("{endpoint}[{{ env = \"SIGNING\" }}"),
         format!("[store]\nurl = \"postgres://user:{PASSWORD}@127.0.0.1/db\"\n{endpoint}[]"),
         format!("[store]\nurl = \"mysql://user:{PASSWORD}@127.0.0.1/db\"\n{endpoint}[]"),
