@@ -12,10 +12,15 @@ mod fake_bot_api;
 mod http;
 mod json;
 mod json_reference;
+mod proof;
 mod receipt_facts;
+mod receiver;
 mod shutdown;
 mod signature;
 mod store;
 mod support;
 mod timestamp;
 mod view;
+mod worker;
+
+mod fake_bot_api;

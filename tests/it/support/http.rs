@@ -43,9 +43,24 @@ pub(crate) async fn get(address: SocketAddr, path: &str, headers: &[(&str, &str)
 impl Connection {
     /// Connects; the test fails if nobody listens.
     pub(crate) async fn open(address: SocketAddr) -> Connection {
-        let stream = TcpStream::connect(address).await.unwrap();
-        stream.set_nodelay(true).unwrap();
-        Connection { stream: BufReader::new(stream) }
+        Connection::try_open(address).await.unwrap()
+    }
+
+    /// Connects, if somebody listens.
+    pub(crate) async fn try_open(address: SocketAddr) -> std::io::Result<Connection> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Connection { stream: BufReader::new(stream) })
+    }
+
+    /// Our own address, by which the peer's side of the connection can be found.
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.stream.get_ref().local_addr().unwrap()
+    }
+
+    /// Hangs up with a reset, so that the peer cannot write any more either.
+    pub(crate) fn reset(self) {
+        self.stream.get_ref().set_zero_linger().unwrap();
     }
 
     /// Sends a whole request and reads its answer; `None` if the peer hangs up instead. The
@@ -91,6 +106,14 @@ impl Connection {
                 return Some(response);
             }
         }
+    }
+
+    /// Waits for the interim answer (100) to a request with `Expect: 100-continue`, which comes when
+    /// the peer begins to read the body.
+    pub(crate) async fn interim(&mut self) {
+        let line = tokio::time::timeout(LIMIT, self.line()).await.expect("an answer in time");
+        assert!(line.as_deref().is_some_and(|line| line.contains(" 100 ")), "{line:?}");
+        assert_eq!(self.line().await.as_deref(), Some(""));
     }
 
     /// True once the peer has closed the connection with nothing more to say.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use super::child::Process;
@@ -91,6 +91,11 @@ impl Gateway {
     /// All that it logged so far; a line of it can be waited for.
     pub(crate) fn log(&self) -> &Output {
         self.process.stderr()
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> Pid {
+        self.process.pid()
     }
 
     /// Sends a signal and does not wait for what it does.
