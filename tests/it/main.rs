@@ -22,5 +22,3 @@ mod support;
 mod timestamp;
 mod view;
 mod worker;
-
-mod fake_bot_api;
