@@ -99,7 +99,9 @@ pub fn next_offset(batch: &[Update]) -> Option<i64> {
 #[must_use]
 pub fn losses(expected: Option<i64>, ids: &[(i64, bool)], now: Time) -> Vec<NewGap> {
     let mut ids = ids.to_vec();
-    ids.sort_unstable();
+    // An id that comes twice in one batch is looked at once.
+    ids.sort_unstable_by_key(|(id, new)| (*id, !new));
+    ids.dedup_by_key(|(id, _)| *id);
     let gap = |reason, ids, detail| NewGap { reason, ids, from: None, to: now, detail };
     let mut gaps = Vec::new();
     let mut next = expected;
