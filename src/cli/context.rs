@@ -21,6 +21,12 @@ impl Context {
         Ok(Config::load(self.file.as_deref(), &self.env)?)
     }
 
+    /// The configuration for a command that only looks at the store: it needs no token and no
+    /// signing secret.
+    pub(super) fn config_to_look(&self) -> anyhow::Result<Config> {
+        Ok(Config::load_to_look(self.file.as_deref(), &self.env)?)
+    }
+
     /// Works on the store itself, so whether `serve` runs or not makes no difference.
     pub(super) async fn with_store<T>(
         &self,

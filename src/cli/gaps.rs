@@ -43,7 +43,7 @@ pub(super) struct Which {
 
 /// Runs one of these commands.
 pub(super) async fn gaps(command: Gaps, context: &Context) -> anyhow::Result<()> {
-    let config = context.config()?;
+    let config = context.config_to_look()?;
     context
         .with_store(&config, async |store| match command {
             Gaps::List { source, all, limit, json } => {

@@ -122,7 +122,7 @@ async fn run(arguments: Arguments, env: Env) -> anyhow::Result<()> {
     match arguments.command {
         Command::Serve => serve::serve(context.config()?, context.file, context.env).await,
         Command::Check => check::check(&context.config()?).await,
-        Command::Migrate => migrate::migrate(&context.config()?).await,
+        Command::Migrate => migrate::migrate(&context.config_to_look()?).await,
         Command::Events(command) => events::events(command, &context).await,
         Command::Sources(command) => sources::sources(command, &context).await,
         Command::Gaps(command) => gaps::gaps(command, &context).await,

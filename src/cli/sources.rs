@@ -34,7 +34,7 @@ pub(super) enum Sources {
 
 /// Runs one of these commands.
 pub(super) async fn sources(command: Sources, context: &Context) -> anyhow::Result<()> {
-    let config = context.config()?;
+    let config = context.config_to_look()?;
     context
         .with_store(&config, async |store| {
             let sources = store.sources().await?;

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
-use self::read::Reader;
+use self::read::{Credentials, Reader};
 
 pub use self::consumer::{Backoff, Consumer, Filter, LONGEST_LEASE, Ordering};
 pub use self::env::Env;
@@ -90,14 +90,28 @@ impl Config {
     /// # Errors
     /// Every fault there is. A file that cannot be read, or is not TOML, hides the rest.
     pub fn load(file: Option<&Path>, env: &Env) -> Result<Config, Faults> {
-        let text = file.map(text).transpose()?;
-        let file = file.zip(text.as_deref());
-        let document = file.map(|(path, text)| parse(path, text)).transpose()?;
-        let reader = Reader::new(file, env);
-        let config = read(&reader, document.as_ref());
-        reader.finish()?;
-        Ok(config)
+        load(file, env, Credentials::Needed)
     }
+
+    /// Loads the same for a command that looks at the store and receives nothing: a bot's token, a
+    /// signing secret or a bearer token that is not there is no fault, because whoever looks has not
+    /// always what the gateway has. What stands in for it is good for nothing.
+    ///
+    /// # Errors
+    /// As [`Config::load`], but for those.
+    pub fn load_to_look(file: Option<&Path>, env: &Env) -> Result<Config, Faults> {
+        load(file, env, Credentials::StoodIn)
+    }
+}
+
+fn load(file: Option<&Path>, env: &Env, credentials: Credentials) -> Result<Config, Faults> {
+    let text = file.map(text).transpose()?;
+    let file = file.zip(text.as_deref());
+    let document = file.map(|(path, text)| parse(path, text)).transpose()?;
+    let reader = Reader::new(file, env, credentials);
+    let config = read(&reader, document.as_ref());
+    reader.finish()?;
+    Ok(config)
 }
 
 fn find_below(flag: Option<&Path>, env: &Env, folder: &Path) -> Option<PathBuf> {

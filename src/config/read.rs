@@ -17,6 +17,8 @@ use super::node::{Node, Value};
 pub(super) struct Reader<'a> {
     file: Option<(&'a Path, &'a str)>,
     env: &'a Env,
+    /// What a credential that is not there comes to.
+    pub(super) credentials: Credentials,
     faults: RefCell<Vec<Fault>>,
     /// The variables that the file names. They are the file's own, so they are neither overrides
     /// nor a quick start.
@@ -25,12 +27,26 @@ pub(super) struct Reader<'a> {
     overridable: RefCell<Vec<(&'static str, Vec<&'static str>)>>,
 }
 
+/// What a token or signing secret that is not there comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Credentials {
+    /// A fault.
+    Needed,
+    /// A text that stands in for it.
+    StoodIn,
+}
+
 impl<'a> Reader<'a> {
     /// `file` is the path and the text of the config file.
-    pub(super) fn new(file: Option<(&'a Path, &'a str)>, env: &'a Env) -> Reader<'a> {
+    pub(super) fn new(
+        file: Option<(&'a Path, &'a str)>,
+        env: &'a Env,
+        credentials: Credentials,
+    ) -> Reader<'a> {
         Reader {
             file,
             env,
+            credentials,
             faults: RefCell::default(),
             named: RefCell::default(),
             overridable: RefCell::default(),

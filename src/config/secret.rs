@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::names::quote;
 use super::node::{Node, Value};
-use super::read::Reader;
+use super::read::{Credentials, Reader};
 
 /// Largest secret file read, because a wrong path may lead to a file of any size.
 const LARGEST_FILE: u64 = 64 * 1024;
@@ -63,6 +63,31 @@ pub(super) fn read(node: &Node<'_>) -> Result<Secret, String> {
                   write { env = \"NAME\" }, or in a file and write { file = \"path\" }"
             .to_owned()),
     }
+}
+
+/// Reads the same where it is a credential, which [`Credentials::StoodIn`] may do without.
+pub(super) fn read_credential(node: &Node<'_>) -> Result<Secret, String> {
+    match read(node) {
+        Err(_) if node.reader.credentials == Credentials::StoodIn && names_one(node) => {
+            Ok(stand_in())
+        }
+        read => read,
+    }
+}
+
+/// Whether the node is a table such as `{ env = "NAME" }`, whatever is behind it.
+fn names_one(node: &Node<'_>) -> bool {
+    let Value::Toml(DeValue::Table(table)) = node.value else { return false };
+    let mut entries = table.iter();
+    let (Some((key, value)), None) = (entries.next(), entries.next()) else { return false };
+    matches!(key.get_ref().as_ref(), "env" | "file")
+        && matches!(value.get_ref(), DeValue::String(_))
+}
+
+/// A text of the form of any credential, another each time, that nobody else can have.
+fn stand_in() -> Secret {
+    let random: [u8; 32] = rand::random();
+    Secret::new(format!("0:{}", hex::encode(random)))
 }
 
 fn from_table(reader: &Reader<'_>, table: &DeTable<'_>) -> Result<Secret, String> {

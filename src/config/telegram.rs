@@ -108,7 +108,7 @@ pub(super) fn read(tables: Vec<Table<'_>>) -> Vec<Telegram> {
         let name = names.read(&mut table);
         let remedy = "write token = { env = \"NAME\" }";
         let token = table.must("token", remedy, |node| {
-            let token = check_token(secret::read(node)?)?;
+            let token = check_token(secret::read_credential(node)?)?;
             if let Some(holder) = secret::holder(&tokens, &token) {
                 return Err(format!(
                     "the same token as {holder}; a bot has one table, so take one of them out"

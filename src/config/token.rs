@@ -53,7 +53,7 @@ pub(super) fn read(tables: Vec<Table<'_>>, known: &[Consumer]) -> Vec<Token> {
     for mut table in tables {
         let name = names.read(&mut table);
         let value = table.must("value", "write value = { env = \"NAME\" }", |node| {
-            let value = check_value(secret::read(node)?)?;
+            let value = check_value(secret::read_credential(node)?)?;
             match secret::holder(&values, &value) {
                 Some(holder) => {
                     Err(format!("the same value as {holder}; give every token a value of its own"))

@@ -70,7 +70,7 @@ pub(super) fn read(tables: Vec<Table<'_>>) -> Vec<Unifyport> {
 fn secrets(items: Vec<Node<'_>>) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for node in items {
-        match secret::read(&node) {
+        match secret::read_credential(&node) {
             Ok(secret) => secrets.push(secret),
             Err(message) => node.reader.fault(node.place, message),
         }

@@ -95,7 +95,7 @@ impl std::fmt::Display for EventId {
 
 /// Runs one of these commands.
 pub(super) async fn events(command: Events, context: &Context) -> anyhow::Result<()> {
-    let config = context.config()?;
+    let config = context.config_to_look()?;
     context
         .with_store(&config, async |store| match command {
             Events::List { filter, limit, json } => {

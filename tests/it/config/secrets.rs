@@ -74,3 +74,23 @@ fn broken_toml_tells_its_position_and_not_its_text() {
         }
     }
 }
+
+#[test]
+fn whoever_only_looks_needs_no_secret_but_all_else_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("inboxd.toml");
+    let toml = "[[telegram]]\nname = \"b\"\ntoken = { env = \"B\" }\n\
+                [[telegram]]\nname = \"c\"\ntoken = { env = \"C\" }\n\
+                [[unifyport]]\nname = \"e\"\nsecrets = [{ env = \"D\" }, { file = \"none\" }]\n\
+                [[token]]\nname = \"t\"\nvalue = { env = \"E\" }\nrole = \"operator\"\n";
+    std::fs::write(&file, toml).unwrap();
+    let config = Config::load_to_look(Some(&file), &Env::default()).unwrap();
+    assert_eq!((config.telegram.len(), config.unifyport.len(), config.tokens.len()), (2, 1, 1));
+    assert_eq!(Config::load(Some(&file), &Env::default()).unwrap_err().list().len(), 5);
+
+    std::fs::write(&file, "[store]\nurl = { env = \"STORE\" }\n").unwrap();
+    let fault = Config::load_to_look(Some(&file), &Env::default()).unwrap_err().to_string();
+    assert!(fault.contains("STORE is not set"), "{fault}");
+    std::fs::write(&file, "[[telegram]]\nname = \"b\"\ntoken = \"1:written-out\"\n").unwrap();
+    assert!(Config::load_to_look(Some(&file), &Env::default()).is_err());
+}
