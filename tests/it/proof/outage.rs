@@ -15,6 +15,10 @@ async fn postgres_killed_under_load_and_brought_back() {
 
     cluster.kill();
     load.answered(503, 20).await;
+    let check = place.home.command(&["check"]).output().unwrap();
+    assert_eq!(check.status.code(), Some(1));
+    let words = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert!(words.contains("see that the server is up"), "{words}");
     let ready = get(gateway.private, "/readyz", &[]).await;
     assert_eq!(ready.status, 503);
     assert!(ready.header("retry-after").is_some());
