@@ -16,6 +16,7 @@ use crate::http::body::{BodyBudget, BodyLimits};
 use crate::http::problem::with_problem_fallbacks;
 use crate::http::server::{Limits, serve};
 use crate::inbox::{Bounds, Inbox};
+use crate::receive::telegram::{Pace, Pollers};
 use crate::receive::unifyport::{self, Endpoints, Receiver};
 use crate::shutdown::Shutdown;
 use crate::source::QuarantineLimits;
@@ -114,6 +115,7 @@ async fn with_store(
     let live = Live {
         inbox: inbox.clone(),
         endpoints: Arc::default(),
+        pollers: Pollers::new(shutdown.clone(), Clock::wall(), Pace::default()),
         access: SharedAccess::default(),
         clock: Clock::wall(),
     };
@@ -184,6 +186,7 @@ fn private(
 struct Live {
     inbox: Arc<Inbox>,
     endpoints: Arc<Endpoints>,
+    pollers: Pollers,
     access: SharedAccess,
     clock: Clock,
 }
@@ -194,6 +197,7 @@ impl Live {
         let retention = config.store.identity_retention;
         let endpoints = &config.unifyport;
         self.endpoints.replace(endpoints, retention, &self.inbox, &self.clock).await?;
+        self.pollers.replace(&config.telegram, &self.inbox).await?;
         self.access.replace(access(config));
         Ok(())
     }
@@ -219,8 +223,8 @@ async fn follow(
             Ok(()) => {
                 if needs_restart(&current, &next) {
                     tracing::warn!(
-                        "the new configuration also changes [server], [store], [quarantine] or \
-                         the set of bots: restart to apply that"
+                        "the new configuration also changes [server], [store] or [quarantine]: \
+                         restart to apply that"
                     );
                 }
                 tracing::info!("the new configuration is in force");
@@ -240,7 +244,6 @@ fn needs_restart(current: &Config, next: &Config) -> bool {
     current.server != next.server
         || current.store != next.store
         || current.quarantine != next.quarantine
-        || current.telegram != next.telegram
 }
 
 fn access(config: &Config) -> Access {

@@ -42,6 +42,11 @@ impl Shutdown {
         self.hard.cancelled().await;
     }
 
+    /// A token that is cancelled with the soft stage, or by whoever holds it.
+    pub fn child(&self) -> CancellationToken {
+        self.soft.child_token()
+    }
+
     /// Whether the soft stage is reached (it is, too, once the hard one is).
     pub fn is_soft(&self) -> bool {
         self.soft.is_cancelled()

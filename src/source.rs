@@ -52,8 +52,111 @@ pub struct Source {
     pub conflicts: i64,
     /// What it said of itself last.
     pub state: SourceState,
-    /// The offset that the next poll sends; a bot's.
+    /// A bot's poller; none before its first lease.
+    pub poller: Option<Poller>,
+    /// Possible losses that nobody has acknowledged.
+    pub open_gaps: i64,
+}
+
+/// What the store knows of a bot's poller.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Poller {
+    /// Highest id of the batch committed last, and one more.
     pub next_offset: Option<i64>,
+    /// Until when a poll that went well covers the time.
+    pub last_ok_at: Option<Time>,
+    /// Updates that wait at Telegram, when it was last asked.
+    pub pending: Option<i64>,
+    /// Who holds the lease: host and process.
+    pub holder: Option<String>,
+}
+
+/// The right to poll a bot, for one process at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PollerLease {
+    /// Random; every batch compares it with the store's.
+    pub token: [u8; 16],
+    /// Where the last holder had come to.
+    pub poller: Poller,
+}
+
+/// What an attempt to take a poller's lease brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leased {
+    /// It is ours.
+    Mine(PollerLease),
+    /// Somebody else has it.
+    Held {
+        /// Host and process, if known.
+        holder: Option<String>,
+    },
+}
+
+/// What became of binding a bot's name to the id that Telegram tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The name belongs to this id, now or before.
+    Same,
+    /// The store knows the name under another id.
+    OtherAccount(String),
+    /// Another name has this id.
+    OtherName(String),
+}
+
+/// Why something may have been lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GapReason {
+    /// Ids are missing in the sequence: expired, or taken by somebody else.
+    Hole,
+    /// The sequence of ids began anew; what was still in the old one is gone.
+    Restart,
+    /// No poll went well for longer than some kinds of update live.
+    Silence,
+}
+
+impl GapReason {
+    /// As it stands in the store and the API.
+    pub fn name(self) -> &'static str {
+        match self {
+            GapReason::Hole => "hole",
+            GapReason::Restart => "restart",
+            GapReason::Silence => "silence",
+        }
+    }
+
+    /// The reason of that name.
+    pub fn from_name(name: &str) -> Option<GapReason> {
+        let reasons = [GapReason::Hole, GapReason::Restart, GapReason::Silence];
+        reasons.into_iter().find(|reason| reason.name() == name)
+    }
+}
+
+/// A possible loss as it is noticed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewGap {
+    /// Why.
+    pub reason: GapReason,
+    /// First and last id missing, if ids tell.
+    pub ids: Option<(i64, i64)>,
+    /// Start of the time in question, if known.
+    pub from: Option<Time>,
+    /// Its end.
+    pub to: Time,
+    /// A sentence for people.
+    pub detail: String,
+}
+
+/// A possible loss as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Its number.
+    pub id: i64,
+    /// The configured name of the bot.
+    pub source: String,
+    /// What was noticed.
+    pub noticed: NewGap,
+    /// When an operator took note.
+    pub acknowledged_at: Option<Time>,
 }
 
 /// What a receiver says of itself, for people.

@@ -26,7 +26,8 @@ CREATE TABLE pollers (
     source_id     BIGINT PRIMARY KEY, -- the bot
     next_offset   BIGINT,             -- highest id of the batch just committed + 1; none before the first
     committed_at  BIGINT,             -- when that batch was committed
-    last_ok_at    BIGINT,             -- when getUpdates last answered well
+    last_ok_at    BIGINT,             -- until when a poll that went well covers the time
+    pending       BIGINT,             -- updates that wait at Telegram, when it was last asked
     lease_token   BYTEA,              -- random, fresh for each holder; every batch compares it
     lease_holder  TEXT,               -- who holds it, for people: host and process
     lease_until   BIGINT,             -- when it runs out, by this server's clock
@@ -186,6 +187,7 @@ CREATE TABLE gaps (
     acknowledged_at BIGINT,                                              -- when an operator took note
     CONSTRAINT gaps_source FOREIGN KEY (source_id) REFERENCES sources (id)
 );
+CREATE INDEX gaps_open ON gaps (source_id) WHERE acknowledged_at IS NULL;
 
 -- Deliveries that were answered 401. Bounded for each endpoint and kind.
 CREATE TABLE quarantine (

@@ -26,7 +26,8 @@ CREATE TABLE pollers (
     source_id     INTEGER PRIMARY KEY,        -- the bot
     next_offset   INTEGER,                    -- highest id of the batch just committed + 1; none before the first
     committed_at  INTEGER,                    -- when that batch was committed
-    last_ok_at    INTEGER,                    -- when getUpdates last answered well
+    last_ok_at    INTEGER,                    -- until when a poll that went well covers the time
+    pending       INTEGER,                    -- updates that wait at Telegram, when it was last asked
     lease_token   BLOB,                       -- random, fresh for each holder; every batch compares it
     lease_holder  TEXT,                       -- who holds it, for people: host and process
     lease_until   INTEGER,                    -- when it runs out; on SQLite the file lock decides instead
@@ -183,6 +184,7 @@ CREATE TABLE gaps (
     acknowledged_at INTEGER,                           -- when an operator took note
     CONSTRAINT gaps_source FOREIGN KEY (source_id) REFERENCES sources (id)
 );
+CREATE INDEX gaps_open ON gaps (source_id) WHERE acknowledged_at IS NULL;
 
 -- Deliveries that were answered 401. Bounded for each endpoint and kind.
 CREATE TABLE quarantine (

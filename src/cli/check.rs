@@ -1,47 +1,68 @@
 //! `inboxd check`.
 
+use super::output::print;
+use super::telegram::ask;
 use crate::config::Config;
+use crate::source::Source;
 use crate::store::StoreError;
 
 /// Looks at what the configuration names. That the configuration itself has no fault is known by
 /// its having been loaded.
 pub(super) async fn check(config: &Config) -> anyhow::Result<()> {
     let (bots, endpoints) = (config.telegram.len(), config.unifyport.len());
-    println!("configuration  ok: {bots} bots, {endpoints} UnifyPort endpoints");
-    let faults = store(config).await;
-    for fault in &faults {
-        println!("store          {fault}");
+    print(format!("configuration  ok: {bots} bots, {endpoints} UnifyPort endpoints\n")).await?;
+    let looked = store(config).await;
+    for line in looked.notes.iter().chain(&looked.faults) {
+        print(format!("store          {line}\n")).await?;
     }
-    if faults.is_empty() {
-        return Ok(());
+    let mut faults = looked.faults.len();
+    for bot in &config.telegram {
+        let status = ask(bot, &looked.sources).await?;
+        let fault = status.fault();
+        faults += usize::from(fault.is_some());
+        let line = fault.map_or_else(|| status.well(), |fault| format!("{}: {fault}", bot.name));
+        print(format!("telegram       {line}\n")).await?;
     }
-    anyhow::bail!("{} found", if faults.len() == 1 { "a fault was" } else { "faults were" })
+    match faults {
+        0 => Ok(()),
+        1 => anyhow::bail!("a fault was found"),
+        _ => anyhow::bail!("{faults} faults were found"),
+    }
 }
 
-/// The faults of the store; what is no fault but worth knowing is printed.
-async fn store(config: &Config) -> Vec<String> {
+/// What a look at the store has shown.
+#[derive(Default)]
+struct Looked {
+    /// Worth knowing, and no fault.
+    notes: Vec<String>,
+    faults: Vec<String>,
+    sources: Vec<Source>,
+}
+
+async fn store(config: &Config) -> Looked {
     let url = config.store.url.display();
     let store = match crate::open(config, false).await {
         Ok(store) => store,
         Err(error) if matches!(error.downcast_ref(), Some(StoreError::Unprepared(_))) => {
-            println!("store          {error:#}");
-            return Vec::new();
+            return Looked { notes: vec![format!("{error:#}")], ..Looked::default() };
         }
-        Err(error) => return vec![format!("{error:#}")],
+        Err(error) => return Looked { faults: vec![format!("{error:#}")], ..Looked::default() },
     };
-    let looked = async { Ok::<_, StoreError>((store.notes().await?, store.audit().await?)) };
+    let looked = async {
+        let (notes, faults) = (store.notes().await?, store.audit().await?);
+        Ok::<_, StoreError>(Looked { notes, faults, sources: store.sources().await? })
+    };
     let looked = looked.await;
     store.close().await;
     match looked {
-        Ok((notes, faults)) => {
-            for note in notes {
-                println!("store          note: {note}");
-            }
-            if faults.is_empty() {
-                println!("store          ok: {url}");
-            }
-            faults
+        Ok(Looked { notes, faults, sources }) => {
+            let well = faults.is_empty().then(|| format!("ok: {url}"));
+            let notes = notes.into_iter().map(|note| format!("note: {note}")).chain(well);
+            Looked { notes: notes.collect(), faults, sources }
         }
-        Err(error) => vec![format!("{url} cannot be read: {error}")],
+        Err(error) => {
+            let faults = vec![format!("{url} cannot be read: {error}")];
+            Looked { faults, ..Looked::default() }
+        }
     }
 }

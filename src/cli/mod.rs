@@ -1,14 +1,26 @@
 //! The command line: one file a command group.
 
 mod check;
+mod context;
+mod events;
+mod gaps;
 mod migrate;
+mod output;
 mod serve;
+mod sources;
+mod table;
+mod telegram;
+mod text;
+mod time;
+mod unifyport;
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::context::{Context, Usage};
 use crate::config::{Config, Env};
 use crate::telemetry::{self, LogFormat};
 
@@ -40,11 +52,38 @@ enum Command {
     ///
     /// SIGTERM or SIGINT drains and exits; a second one stops at once. SIGHUP reads the
     /// configuration again.
+    #[command(after_help = "Example: inboxd --config inboxd.toml serve")]
     Serve,
     /// Validate the configuration and look at the store, changing nothing.
+    ///
+    /// The exit code is 0 if all is well, 1 if a fault was found.
+    #[command(after_help = "Example: inboxd --config inboxd.toml check")]
     Check,
     /// Bring the store's schema up to date; `serve` does so too.
+    #[command(after_help = "Example: INBOXD_STORE_URL=sqlite:inboxd.db inboxd migrate")]
     Migrate,
+    /// Read the inbox.
+    #[command(subcommand)]
+    Events(events::Events),
+    /// See the receivers that the store knows, or forget one.
+    #[command(subcommand)]
+    Sources(sources::Sources),
+    /// See possible losses, or take note of them.
+    #[command(subcommand)]
+    Gaps(gaps::Gaps),
+    /// See how the bots are, or remove a webhook.
+    #[command(subcommand)]
+    Telegram(telegram::Telegram),
+    /// Make, check or post a signed delivery.
+    #[command(subcommand)]
+    Unifyport(unifyport::Unifyport),
+}
+
+impl Command {
+    /// What is logged if nobody says otherwise: a command that answers a person speaks for itself.
+    fn usual_filter(&self) -> Option<&'static str> {
+        if matches!(self, Command::Serve) { None } else { Some("warn") }
+    }
 }
 
 /// Runs the command that the process was started with.
@@ -57,6 +96,7 @@ pub fn main() -> ExitCode {
     };
     let env = Env::process();
     let filter = env.get(telemetry::FILTER_VARIABLE).and_then(|filter| filter.to_str());
+    let filter = filter.or(arguments.command.usual_filter());
     let outcome = telemetry::init(format, filter).and_then(|()| {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime?;
@@ -67,19 +107,26 @@ pub fn main() -> ExitCode {
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<output::Closed>() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error:#}");
-            ExitCode::FAILURE
+            // Where nobody reads it, the exit code has to do.
+            let _ = writeln!(std::io::stderr(), "{error:#}");
+            if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
 
 async fn run(arguments: Arguments, env: Env) -> anyhow::Result<()> {
     let file = Config::find(arguments.config.as_deref(), &env);
-    let load = || Config::load(file.as_deref(), &env).map_err(anyhow::Error::from);
+    let context = Context { file, env };
     match arguments.command {
-        Command::Serve => serve::serve(load()?, file.clone(), env).await,
-        Command::Check => check::check(&load()?).await,
-        Command::Migrate => migrate::migrate(&load()?).await,
+        Command::Serve => serve::serve(context.config()?, context.file, context.env).await,
+        Command::Check => check::check(&context.config()?).await,
+        Command::Migrate => migrate::migrate(&context.config()?).await,
+        Command::Events(command) => events::events(command, &context).await,
+        Command::Sources(command) => sources::sources(command, &context).await,
+        Command::Gaps(command) => gaps::gaps(command, &context).await,
+        Command::Telegram(command) => telegram::telegram(command, &context).await,
+        Command::Unifyport(command) => unifyport::unifyport(command, &context).await,
     }
 }

@@ -14,8 +14,9 @@ use crate::{Listeners, run};
 pub(super) async fn serve(config: Config, file: Option<PathBuf>, env: Env) -> anyhow::Result<()> {
     if config.telegram.is_empty() && config.unifyport.is_empty() {
         anyhow::bail!(
-            "there is nothing to receive: set INBOXD_UNIFYPORT_SECRET, or write a [[unifyport]] \
-             table into the config file (inboxd.example.toml shows one)"
+            "there is nothing to receive: set INBOXD_TELEGRAM_TOKEN or INBOXD_UNIFYPORT_SECRET, or \
+             write a [[telegram]] or [[unifyport]] table into the config file \
+             (inboxd.example.toml shows both)"
         );
     }
     let shutdown = Shutdown::new();

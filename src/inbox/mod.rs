@@ -16,14 +16,17 @@ use uuid::Uuid;
 
 use crate::event::{Appended, EventDetail, EventQuery, NewEvent, Page, SourceId};
 use crate::shutdown::Shutdown;
-use crate::source::{QuarantineLimits, Refused, Source, SourceKind, SourceState};
+use crate::source::{
+    Bound, Gap, Leased, QuarantineLimits, Refused, Source, SourceKind, SourceState,
+};
+use crate::store::Batch;
 use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
 use group::Receipt as Waiting;
 use queue::Queue;
 use refuse::Refusals;
 use wake::Wake;
 
-pub use crate::store::{Store, StoreError};
+pub use crate::store::{Checkpoint, Store, StoreError};
 
 /// Receipts that may wait for a commit.
 const QUEUE_ROWS: usize = 4096;
@@ -175,6 +178,66 @@ impl Inbox {
         state: SourceState,
     ) -> Result<(), StoreError> {
         self.store.tell_source(source, state).await
+    }
+
+    /// Binds a bot's source to the id that Telegram tells.
+    pub async fn bind_account(&self, source: SourceId, account: &str) -> Result<Bound, StoreError> {
+        self.store.bind_account(source, account).await
+    }
+
+    /// Takes the lease of a bot's poller if it is free.
+    pub async fn lease_poller(
+        &self,
+        source: SourceId,
+        holder: &str,
+        ttl: Duration,
+    ) -> Result<Leased, StoreError> {
+        self.store.lease_poller(source, holder, ttl).await
+    }
+
+    /// Holds the lease, and keeps what `checkpoint` tells.
+    pub async fn renew_poller(
+        &self,
+        checkpoint: Checkpoint,
+        ttl: Duration,
+    ) -> Result<(), StoreError> {
+        self.store.renew_poller(checkpoint, ttl).await
+    }
+
+    /// Gives the lease up.
+    pub async fn release_poller(
+        &self,
+        source: SourceId,
+        lease: [u8; 16],
+    ) -> Result<(), StoreError> {
+        self.store.release_poller(source, lease).await
+    }
+
+    /// Which of these identities of a source are known.
+    pub async fn known(
+        &self,
+        source: SourceId,
+        keys: Vec<Vec<u8>>,
+    ) -> Result<Vec<bool>, StoreError> {
+        self.store.known(source, keys).await
+    }
+
+    /// Commits a poller's batch and its new place in one transaction.
+    pub async fn receive_batch(
+        &self,
+        events: Vec<NewEvent>,
+        checkpoint: Checkpoint,
+    ) -> Result<Vec<Appended>, StoreError> {
+        let batch = Batch { events, checkpoint: Some(checkpoint) };
+        let appended = self.store.append(Arc::new(batch)).await?;
+        let stored = appended.iter().filter(|one| matches!(one, Appended::Stored(_)));
+        self.wake.work_made(stored.count());
+        Ok(appended)
+    }
+
+    /// Possible losses, newest first.
+    pub async fn gaps(&self, source: Option<&str>, limit: usize) -> Result<Vec<Gap>, StoreError> {
+        self.store.gaps(source, limit).await
     }
 
     /// Answers if the store can read and write now.

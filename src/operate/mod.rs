@@ -1,7 +1,20 @@
-//! What operators look at: the receivers' states and the process's health.
+//! What operators look at: the receivers' states, possible losses, the process's health.
 
+mod gaps;
 mod health;
 mod sources;
 
+use std::sync::Arc;
+
+use axum::Router;
+
+use crate::inbox::Inbox;
+
+pub use gaps::{ShownGap, gap};
 pub use health::{Health, private, public};
-pub use sources::{routes, shown};
+pub use sources::{Shown, shown};
+
+/// The routes, to be put behind `http::bearer::authenticate`.
+pub fn routes(inbox: Arc<Inbox>) -> Router {
+    sources::routes(inbox.clone()).merge(gaps::routes(inbox))
+}

@@ -40,12 +40,24 @@ pub struct Shown {
     /// The offset that a bot's next poll sends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<i64>,
+    /// Until when a bot's polls went well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_ok_at: Option<Time>,
+    /// Updates that wait at Telegram, when it was last asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<i64>,
+    /// The process that polls the bot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
+    /// Possible losses that nobody has acknowledged.
+    pub open_gaps: i64,
     /// When the store first heard of it.
     pub created_at: Time,
 }
 
 /// The source as people see it.
 pub fn shown(source: Source) -> Shown {
+    let poller = source.poller.unwrap_or_default();
     Shown {
         name: source.name,
         kind: source.kind.name(),
@@ -57,13 +69,17 @@ pub fn shown(source: Source) -> Shown {
         duplicates: source.duplicates,
         conflicts: source.conflicts,
         last_received_at: source.last_received_at,
-        next_offset: source.next_offset,
+        next_offset: poller.next_offset,
+        last_ok_at: poller.last_ok_at,
+        pending: poller.pending,
+        holder: poller.holder,
+        open_gaps: source.open_gaps,
         created_at: source.created_at,
     }
 }
 
 /// The route, to be put behind `http::bearer::authenticate`.
-pub fn routes(inbox: Arc<Inbox>) -> Router {
+pub(super) fn routes(inbox: Arc<Inbox>) -> Router {
     Router::new().route("/v1/sources", get(list)).with_state(inbox)
 }
 

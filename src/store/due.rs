@@ -73,7 +73,9 @@ pub(super) fn merge(mut heads: Vec<Due>, max: usize) -> Vec<Due> {
     heads
 }
 
-/// The work behind each head as far as it is due without a break, given what the lanes hold.
+/// The work behind each head as far as it is due without a break, given what the lanes hold. What
+/// is leased behind a head whose lease ran out comes back with it and has not counted, so that
+/// `leased` is left only where a claim is to be given up.
 pub(super) fn follow(heads: &[Due], lanes: impl Iterator<Item = Due>, now: Time) -> Vec<Due> {
     let mut by_lane: HashMap<i64, Vec<Due>> = HashMap::new();
     for due in lanes {
@@ -87,7 +89,16 @@ pub(super) fn follow(heads: &[Due], lanes: impl Iterator<Item = Due>, now: Time)
         };
         let mut behind = by_lane.remove(&lane).unwrap_or_default();
         behind.sort_unstable_by_key(|due| due.pos);
-        all.extend(behind.into_iter().take_while(|due| due.due_at <= now.micros()));
+        let expired = behind.first().is_some_and(|first| first.leased);
+        for (place, mut due) in behind.into_iter().enumerate() {
+            if expired && due.leased && place > 0 {
+                due.leased = false;
+                due.attempt -= 1;
+            } else if due.due_at > now.micros() {
+                break;
+            }
+            all.push(due);
+        }
     }
     all
 }
@@ -104,6 +115,18 @@ pub(super) fn select(due: Vec<Due>, request: &ClaimRequest) -> Vec<Due> {
         chosen.push(due);
     }
     chosen
+}
+
+/// What of it is leased, which is over, since it is due.
+pub(super) fn expired(chosen: &[Due]) -> Vec<Due> {
+    chosen.iter().filter(|due| due.leased).copied().collect()
+}
+
+/// What of it is leased for the last time.
+pub(super) fn spent(chosen: &[Due], max_attempts: i64) -> Vec<Due> {
+    let mut expired = expired(chosen);
+    expired.retain(|due| due.attempt >= max_attempts);
+    expired
 }
 
 /// At most so much of an answer does one delivery take: the payload, possibly in base64, its view,

@@ -18,9 +18,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use uuid::Uuid;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Time};
 use crate::event::{Appended, EventDetail, EventQuery, NewEvent, Page, SourceId};
-use crate::source::{QuarantineLimits, Refused, Source, SourceKind, SourceState};
+use crate::source::{
+    Bound, Gap, Leased, NewGap, QuarantineLimits, Refused, Source, SourceKind, SourceState,
+};
 use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
 
 /// Why an operation did not happen, or may not have.
@@ -68,6 +70,12 @@ pub struct Checkpoint {
     pub lease: [u8; 16],
     /// The offset that the next poll sends; none leaves it as it is.
     pub next_offset: Option<i64>,
+    /// Until when a poll that went well covers the time; none leaves it as it is.
+    pub ok_at: Option<Time>,
+    /// Updates that wait at Telegram; none leaves it as it is.
+    pub pending: Option<i64>,
+    /// Possible losses to record.
+    pub gaps: Vec<NewGap>,
 }
 
 /// The inbox as the rest of the program sees it.
@@ -115,6 +123,30 @@ pub trait Store: Send + Sync + 'static {
 
     /// Lets a source go: its events stay, its checkpoint and account do not.
     async fn forget_source(&self, source: SourceId) -> Result<()>;
+
+    /// Binds a bot's source to the id that Telegram tells; changes nothing that is bound already.
+    async fn bind_account(&self, source: SourceId, account: &str) -> Result<Bound>;
+
+    /// Takes the lease of a bot's poller for `ttl` if nobody holds it, under a fresh token. `holder`
+    /// is for people. On SQLite a file lock beside the store decides, and is free at once when its
+    /// holder dies; on PostgreSQL the lease is free `ttl` after it was last renewed.
+    async fn lease_poller(&self, source: SourceId, holder: &str, ttl: Duration) -> Result<Leased>;
+
+    /// Holds the lease for another `ttl`, and keeps what `checkpoint` tells; `LeaseLost` if it is
+    /// not ours any more.
+    async fn renew_poller(&self, checkpoint: Checkpoint, ttl: Duration) -> Result<()>;
+
+    /// Gives the lease up, so that the next one has it at once.
+    async fn release_poller(&self, source: SourceId, lease: [u8; 16]) -> Result<()>;
+
+    /// Which of these identities of a source are known.
+    async fn known(&self, source: SourceId, keys: Vec<Vec<u8>>) -> Result<Vec<bool>>;
+
+    /// Possible losses, newest first; of one source by its name, or of all.
+    async fn gaps(&self, source: Option<&str>, limit: usize) -> Result<Vec<Gap>>;
+
+    /// Takes note of these possible losses, or of all; tells how many were open.
+    async fn acknowledge_gaps(&self, ids: Option<Vec<i64>>) -> Result<u64>;
 
     /// Keeps refused deliveries and removes the oldest beyond the limits, each kind for itself.
     async fn quarantine(&self, refused: Vec<Refused>, limits: QuarantineLimits) -> Result<()>;

@@ -98,7 +98,8 @@ pub(super) fn state_name(state: i64) -> &'static str {
 /// All sources that are not forgotten.
 pub(super) const SOURCES: &str = "SELECT s.id, s.kind, s.name, s.account, s.created_at,
         s.last_received_at, s.stored, s.duplicates, s.conflicts, s.state, s.detail, s.state_since,
-        p.next_offset
+        p.source_id, p.next_offset, p.last_ok_at, p.pending, p.lease_holder,
+        (SELECT count(*) FROM gaps AS g WHERE g.source_id = s.id AND g.acknowledged_at IS NULL)
     FROM sources AS s LEFT JOIN pollers AS p ON p.source_id = s.id
     WHERE s.forgotten_at IS NULL ORDER BY s.kind, s.name";
 
@@ -120,11 +121,44 @@ macro_rules! source {
                 detail: $row.get(10),
                 since: $row.get::<Option<i64>, _>(11).map($crate::clock::Time::from_micros),
             },
-            next_offset: $row.get(12),
+            poller: $row.get::<Option<i64>, _>(12).map(|_| $crate::source::Poller {
+                next_offset: $row.get(13),
+                last_ok_at: $row.get::<Option<i64>, _>(14).map($crate::clock::Time::from_micros),
+                pending: $row.get(15),
+                holder: $row.get(16),
+            }),
+            open_gaps: $row.get(17),
         })
     };
 }
 pub(super) use source;
+
+/// Possible losses, newest first.
+pub(super) const GAPS: &str = "SELECT g.id, s.name, g.reason, g.from_id, g.to_id, g.from_at,
+        g.to_at, g.detail, g.acknowledged_at
+    FROM gaps AS g JOIN sources AS s ON s.id = g.source_id
+    WHERE CAST($1 AS TEXT) IS NULL OR s.name = $1 ORDER BY g.id DESC LIMIT $2";
+
+/// Reads a row of [`GAPS`].
+macro_rules! gap {
+    ($row:expr) => {{
+        let time = $crate::clock::Time::from_micros;
+        let ids: (Option<i64>, Option<i64>) = ($row.get(3), $row.get(4));
+        $crate::source::GapReason::from_name($row.get(2)).map(|reason| $crate::source::Gap {
+            id: $row.get(0),
+            source: $row.get(1),
+            noticed: $crate::source::NewGap {
+                reason,
+                ids: ids.0.zip(ids.1),
+                from: $row.get::<Option<i64>, _>(5).map(time),
+                to: time($row.get(6)),
+                detail: $row.get(7),
+            },
+            acknowledged_at: $row.get::<Option<i64>, _>(8).map(time),
+        })
+    }};
+}
+pub(super) use gap;
 
 /// Removes the oldest of a source's quarantine beyond so many rows or bytes; the newest stays
 /// whatever its size.

@@ -6,7 +6,9 @@
 )]
 
 mod architecture;
+mod cli;
 mod config;
+mod fake_bot_api;
 mod http;
 mod json;
 mod json_reference;
@@ -15,9 +17,8 @@ mod receipt_facts;
 mod receiver;
 mod shutdown;
 mod signature;
+mod store;
 mod support;
 mod timestamp;
 mod view;
 mod worker;
-
-mod fake_bot_api;

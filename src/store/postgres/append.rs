@@ -41,7 +41,7 @@ pub(super) async fn append(
     manner: Manner,
 ) -> Done<Vec<Appended>> {
     if let Some(checkpoint) = &batch.checkpoint {
-        super::sources::checkpoint(connection, checkpoint).await?;
+        super::pollers::checkpoint(connection, checkpoint).await?;
     }
     if batch.events.is_empty() {
         return Ok(Vec::new());

@@ -4,6 +4,7 @@
 
 mod append;
 mod error;
+mod pollers;
 mod read;
 mod session;
 mod sources;
@@ -16,10 +17,12 @@ use async_trait::async_trait;
 use sqlx::migrate::Migrator;
 use uuid::Uuid;
 
-use super::{Batch, Options, Result, Store, StoreError, migrate};
+use super::{Batch, Checkpoint, Options, Result, Store, StoreError, migrate};
 use crate::clock::from_micros;
 use crate::event::{Appended, EventDetail, EventQuery, Page, SourceId};
-use crate::source::{QuarantineLimits, Refused, Source, SourceKind, SourceState};
+use crate::source::{
+    Bound, Gap, Leased, QuarantineLimits, Refused, Source, SourceKind, SourceState,
+};
 use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
 use append::Manner;
 use session::Sessions;
@@ -147,6 +150,41 @@ impl Store for PostgresStore {
 
     async fn forget_source(&self, source: SourceId) -> Result<()> {
         transaction!(self, (), |connection| sources::forget(connection, source))
+    }
+
+    async fn bind_account(&self, source: SourceId, account: &str) -> Result<Bound> {
+        let account = account.to_owned();
+        transaction!(self, (account), |connection| pollers::bind(connection, source, &account))
+    }
+
+    async fn lease_poller(&self, source: SourceId, holder: &str, ttl: Duration) -> Result<Leased> {
+        let holder = holder.to_owned();
+        transaction!(self, (holder), |connection| pollers::lease(connection, source, &holder, ttl))
+    }
+
+    async fn renew_poller(&self, checkpoint: Checkpoint, ttl: Duration) -> Result<()> {
+        transaction!(self, (checkpoint), |connection| pollers::renew(connection, &checkpoint, ttl))
+    }
+
+    async fn release_poller(&self, source: SourceId, lease: [u8; 16]) -> Result<()> {
+        transaction!(self, (), |connection| pollers::release(connection, source, lease))
+    }
+
+    async fn known(&self, source: SourceId, keys: Vec<Vec<u8>>) -> Result<Vec<bool>> {
+        transaction!(self, (keys), |connection| pollers::known(connection, source, &keys))
+    }
+
+    async fn gaps(&self, source: Option<&str>, limit: usize) -> Result<Vec<Gap>> {
+        let source = source.map(str::to_owned);
+        transaction!(self, (source), |connection| pollers::gaps(
+            connection,
+            source.as_deref(),
+            limit
+        ))
+    }
+
+    async fn acknowledge_gaps(&self, ids: Option<Vec<i64>>) -> Result<u64> {
+        transaction!(self, (ids), |connection| pollers::acknowledge(connection, ids.as_deref()))
     }
 
     async fn quarantine(&self, refused: Vec<Refused>, limits: QuarantineLimits) -> Result<()> {

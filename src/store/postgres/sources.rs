@@ -7,23 +7,11 @@ use super::session::Failure;
 use crate::clock::{Time, from_micros, micros};
 use crate::event::SourceId;
 use crate::source::{QuarantineKind, QuarantineLimits, Refused, Source, SourceKind, SourceState};
+use crate::store::StoreError;
 use crate::store::query::{EVICT, QUARANTINED, SOURCES, refused, source};
-use crate::store::{Checkpoint, StoreError};
 use crate::work::{Consumer, Filter, Ordering};
 
 type Done<T> = std::result::Result<T, Failure>;
-
-/// Moves a poller's place if it still holds the lease.
-pub(super) async fn checkpoint(connection: &mut PgConnection, checkpoint: &Checkpoint) -> Done<()> {
-    let sql = concat!(
-        "UPDATE pollers SET next_offset = coalesce($3, next_offset), committed_at = ",
-        super::now!(),
-        " WHERE source_id = $1 AND lease_token = $2"
-    );
-    let query = sqlx::query(sql).bind(checkpoint.source.0).bind(&checkpoint.lease[..]);
-    let moved = query.bind(checkpoint.next_offset).execute(connection).await?.rows_affected();
-    if moved == 1 { Ok(()) } else { Err(StoreError::LeaseLost.into()) }
-}
 
 pub(super) async fn register(
     connection: &mut PgConnection,

@@ -53,19 +53,22 @@ pub(super) async fn claim(
     if settings.paused {
         return Ok(Claimed::default());
     }
-    let follows = loop {
+    let chosen = loop {
         let heads = lock_due(connection, &settings, request.max).await?;
         let lanes = behind(connection, &settings, &heads, request.max).await?;
-        let expired = expired(&heads, &lanes);
-        if expired.is_empty() {
-            break due::follow(&heads, lanes.into_iter(), settings.now);
+        let due = due::follow(&heads, lanes.into_iter(), settings.now);
+        let chosen = due::select(due, request);
+        let spent = due::spent(&chosen, settings.max_attempts);
+        if spent.is_empty() {
+            break chosen;
         }
-        give_up(connection, &settings, &expired).await?;
+        give_up(connection, &settings, &spent).await?;
     };
-    let chosen = due::select(follows, request);
     if chosen.is_empty() {
         return Ok(Claimed::default());
     }
+    // Only what is taken, because the rest may still be finished by whoever had it.
+    give_up(connection, &settings, &due::expired(&chosen)).await?;
     let lease = request.lease.unwrap_or(from_micros(settings.lease));
     let claimed = Claimed::new(&chosen, settings.now + lease);
     let sql = "UPDATE work SET state = 1, attempt = attempt + 1, due_at = $3, since = $4,
@@ -129,18 +132,12 @@ async fn behind(
     Ok(rows.iter().map(|row| due!(row)).collect())
 }
 
-/// Heads that are leased, which is over, since they are due.
-fn expired(heads: &[Due], lanes: &[Due]) -> Vec<Due> {
-    let single = heads.iter().filter(|head| head.lane.is_none() && head.leased);
-    let mut seen = HashSet::new();
-    // The first of each lane is its head: they come in order.
-    let of_lanes = lanes.iter().filter(|due| seen.insert(due.lane) && due.leased);
-    single.copied().chain(of_lanes.copied().collect::<Vec<_>>()).collect()
-}
-
 /// Ends the claims of these heads, whose leases ran out: each becomes ready again, or dead after
 /// its last attempt, and the rest of such a claim goes back without having counted.
 async fn give_up(connection: &mut PgConnection, settings: &Settings, expired: &[Due]) -> Done<()> {
+    if expired.is_empty() {
+        return Ok(());
+    }
     let events: Vec<Sequence> = expired.iter().map(|due| due.event).collect();
     let sql = "INSERT INTO attempts (consumer_id, event_seq, attempt, at, error)
                SELECT consumer_id, event_seq, attempt, $3, $4 FROM work

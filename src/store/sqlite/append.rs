@@ -22,7 +22,7 @@ pub(super) async fn append(
     batch: &Batch,
 ) -> Result<Vec<Appended>> {
     if let Some(checkpoint) = &batch.checkpoint {
-        super::sources::checkpoint(connection, now, checkpoint).await?;
+        super::pollers::checkpoint(connection, now, checkpoint).await?;
     }
     if batch.events.is_empty() {
         return Ok(Vec::new());
@@ -34,6 +34,7 @@ pub(super) async fn append(
     if !plan.rows.is_empty() {
         new_rows(connection, now, &batch.events, &plan).await?;
     }
+    identities(connection, &plan).await?;
     repeats(connection, &batch.events, &plan).await?;
     Ok(plan.outcomes)
 }
@@ -58,8 +59,8 @@ async fn known(
         }
         for row in query.fetch_all(&mut *connection).await.map_err(of)? {
             let key = (SourceId(row.get(0)), row.get(1));
-            let hash: Vec<u8> = row.get(3);
-            let body_hash = hash.try_into().map_err(|_| {
+            let hash: Option<Vec<u8>> = row.get(3);
+            let body_hash = hash.and_then(|hash| hash.try_into().ok()).ok_or_else(|| {
                 StoreError::Refused("an identity names no event and has no hash".to_owned())
             })?;
             known.insert(key, Known { seq: row.get(2), body_hash });
@@ -103,6 +104,12 @@ async fn new_rows(
         )
         .await?;
     }
+    let (Some((first, _)), Some((last, _))) = (rows.first(), rows.last()) else { return Ok(()) };
+    super::work::make(connection, now, *first, *last).await
+}
+
+/// Inserts new identities; a row that was there before may gain some.
+async fn identities(connection: &mut SqliteConnection, plan: &Plan) -> Result<()> {
     let sql = "INSERT INTO identities (source_id, key, event_seq) ";
     for group in groups(&plan.identities) {
         insert(connection, sql, 3, group, |((source, key), seq), to| {
@@ -112,8 +119,7 @@ async fn new_rows(
         })
         .await?;
     }
-    let (Some((first, _)), Some((last, _))) = (rows.first(), rows.last()) else { return Ok(()) };
-    super::work::make(connection, now, *first, *last).await
+    Ok(())
 }
 
 async fn insert_events(

@@ -3,6 +3,7 @@
 mod append;
 mod audit;
 mod error;
+mod pollers;
 mod read;
 mod sources;
 mod work;
@@ -18,12 +19,15 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{Connection, SqliteConnection, SqlitePool};
 use uuid::Uuid;
 
-use super::{Batch, Options, Result, Store, StoreError, migrate};
+use super::{Batch, Checkpoint, Options, Result, Store, StoreError, migrate};
 use crate::clock::{Clock, from_micros};
 use crate::event::{Appended, EventDetail, EventQuery, Page, SourceId};
-use crate::source::{QuarantineLimits, Refused, Source, SourceKind, SourceState};
+use crate::source::{
+    Bound, Gap, Leased, QuarantineLimits, Refused, Source, SourceKind, SourceState,
+};
 use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
 use error::unavailable;
+use pollers::Locks;
 use writer::Writer;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
@@ -36,6 +40,7 @@ const BUSY: Duration = Duration::from_secs(5);
 /// The embedded store.
 pub struct SqliteStore {
     writer: Writer,
+    locks: Locks,
     readers: SqlitePool,
     clock: Clock,
 }
@@ -71,8 +76,9 @@ impl SqliteStore {
             .min_connections(0)
             .acquire_timeout(BUSY)
             .connect_lazy_with(connect.clone().create_if_missing(false).read_only(true));
+        let locks = Locks::new(path.clone());
         let writer = Writer::start(connect.create_if_missing(false), path, options.clock.clone());
-        Ok(SqliteStore { writer, readers, clock: options.clock })
+        Ok(SqliteStore { writer, locks, readers, clock: options.clock })
     }
 
     async fn reader(&self) -> Result<sqlx::pool::PoolConnection<sqlx::Sqlite>> {
@@ -191,6 +197,71 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn bind_account(&self, source: SourceId, account: &str) -> Result<Bound> {
+        let account = account.to_owned();
+        self.writer
+            .run(move |connection, _| {
+                Box::pin(async move { pollers::bind(connection, source, &account).await })
+            })
+            .await
+    }
+
+    async fn lease_poller(&self, source: SourceId, holder: &str, ttl: Duration) -> Result<Leased> {
+        // Whoever asked may go away while the store is written: then the lock ends with this.
+        let Some(lock) = self.locks.take(source)? else {
+            let holder = pollers::holder(&mut *self.reader().await?, source).await?;
+            return Ok(Leased::Held { holder });
+        };
+        let holder = holder.to_owned();
+        let lease = self
+            .writer
+            .run(move |connection, now| {
+                Box::pin(
+                    async move { pollers::lease(connection, source, &holder, now + ttl).await },
+                )
+            })
+            .await?;
+        self.locks.keep(source, lease.token, lock);
+        Ok(Leased::Mine(lease))
+    }
+
+    async fn renew_poller(&self, checkpoint: Checkpoint, ttl: Duration) -> Result<()> {
+        self.writer
+            .run(move |connection, now| {
+                Box::pin(async move {
+                    pollers::checkpoint(connection, now, &checkpoint).await?;
+                    pollers::renew(connection, checkpoint.source, now + ttl).await
+                })
+            })
+            .await
+    }
+
+    async fn release_poller(&self, source: SourceId, lease: [u8; 16]) -> Result<()> {
+        // First, because whoever asked may go away; the next holder has a token of its own.
+        self.locks.free(source, lease);
+        self.writer
+            .run(move |connection, _| {
+                Box::pin(async move { pollers::release(connection, source, &lease).await })
+            })
+            .await
+    }
+
+    async fn known(&self, source: SourceId, keys: Vec<Vec<u8>>) -> Result<Vec<bool>> {
+        pollers::known(&mut *self.reader().await?, source, &keys).await
+    }
+
+    async fn gaps(&self, source: Option<&str>, limit: usize) -> Result<Vec<Gap>> {
+        pollers::gaps(&mut *self.reader().await?, source, limit).await
+    }
+
+    async fn acknowledge_gaps(&self, ids: Option<Vec<i64>>) -> Result<u64> {
+        self.writer
+            .run(move |connection, now| {
+                Box::pin(async move { pollers::acknowledge(connection, now, ids).await })
+            })
+            .await
+    }
+
     async fn quarantine(&self, refused: Vec<Refused>, limits: QuarantineLimits) -> Result<()> {
         self.writer
             .run(move |connection, _| {
@@ -223,7 +294,9 @@ impl Store for SqliteStore {
     }
 
     async fn close(&self) {
-        self.writer.close().await;
+        // The writer last, because only it can move the write-ahead log into the file, and only
+        // once nobody else has that open.
         self.readers.close().await;
+        self.writer.close().await;
     }
 }

@@ -7,23 +7,9 @@ use super::error::of;
 use crate::clock::{Time, from_micros, micros};
 use crate::event::SourceId;
 use crate::source::{QuarantineKind, QuarantineLimits, Refused, Source, SourceKind, SourceState};
+use crate::store::Result;
 use crate::store::query::SOURCES;
-use crate::store::{Checkpoint, Result, StoreError};
 use crate::work::{Consumer, Filter, Ordering};
-
-/// Moves a poller's place if it still holds the lease.
-pub(super) async fn checkpoint(
-    connection: &mut SqliteConnection,
-    now: Time,
-    checkpoint: &Checkpoint,
-) -> Result<()> {
-    let sql = "UPDATE pollers SET next_offset = coalesce($3, next_offset), committed_at = $4
-               WHERE source_id = $1 AND lease_token = $2";
-    let query = sqlx::query(sql).bind(checkpoint.source.0).bind(&checkpoint.lease[..]);
-    let query = query.bind(checkpoint.next_offset).bind(now.micros());
-    let moved = query.execute(connection).await.map_err(of)?.rows_affected();
-    if moved == 1 { Ok(()) } else { Err(StoreError::LeaseLost) }
-}
 
 pub(super) async fn register(
     connection: &mut SqliteConnection,

@@ -71,12 +71,21 @@ pub(super) async fn claim(
     if settings.paused {
         return Ok(Claimed::default());
     }
-    let heads = live_heads(connection, now, &settings, request.max).await?;
-    let follows = follow(connection, now, &settings, &heads, request.max).await?;
-    let chosen = due::select(follows, request);
+    let chosen = loop {
+        let heads = due_heads(connection, now, settings.id, request.max).await?;
+        let due = follow(connection, now, &settings, &heads, request.max).await?;
+        let chosen = due::select(due, request);
+        let spent = due::spent(&chosen, settings.max_attempts);
+        if spent.is_empty() {
+            break chosen;
+        }
+        give_up(connection, now, &settings, &spent).await?;
+    };
     if chosen.is_empty() {
         return Ok(Claimed::default());
     }
+    // Only what is taken, because the rest may still be finished by whoever had it.
+    give_up(connection, now, &settings, &due::expired(&chosen)).await?;
     let lease_until = now + request.lease.unwrap_or(from_micros(settings.lease));
     let claimed = Claimed::new(&chosen, lease_until);
     let sql = "UPDATE work SET state = 1, attempt = attempt + 1, due_at = $3, since = $4,
@@ -90,31 +99,17 @@ pub(super) async fn claim(
     Ok(claimed)
 }
 
-/// The heads that are due, oldest due first, after those are gone whose last attempt ran out.
-async fn live_heads(
-    connection: &mut SqliteConnection,
-    now: Time,
-    settings: &Settings,
-    max: usize,
-) -> Result<Vec<Due>> {
-    loop {
-        let heads = due_heads(connection, now, settings.id, max).await?;
-        let expired: Vec<&Due> = heads.iter().filter(|head| head.leased).collect();
-        if expired.is_empty() {
-            return Ok(heads);
-        }
-        give_up(connection, now, settings, &expired).await?;
-    }
-}
-
 /// Ends the claims of these heads, whose leases ran out: each becomes ready again, or dead after
 /// its last attempt, and the rest of such a claim goes back without having counted.
 async fn give_up(
     connection: &mut SqliteConnection,
     now: Time,
     settings: &Settings,
-    expired: &[&Due],
+    expired: &[Due],
 ) -> Result<()> {
+    if expired.is_empty() {
+        return Ok(());
+    }
     let events = super::json(expired.iter().map(|due| due.event));
     let sql = "INSERT INTO attempts (consumer_id, event_seq, attempt, at, error)
                SELECT consumer_id, event_seq, attempt, $3, $4 FROM work
@@ -134,8 +129,8 @@ async fn give_up(
     let query = sqlx::query(sql).bind(settings.id).bind(&events).bind(now.micros());
     query.bind(settings.max_attempts).execute(&mut *connection).await.map_err(of)?;
     let lanes: Vec<i64> = expired.iter().filter_map(|due| due.lane).collect();
-    let sql = "UPDATE work SET state = 0, attempt = attempt - 1, receipt = NULL, due_at = $3,
-                      since = $3
+    let sql = "UPDATE work INDEXED BY work_lane
+               SET state = 0, attempt = attempt - 1, receipt = NULL, due_at = $3, since = $3
                WHERE consumer_id = $1 AND state = 1 AND state < 2 AND lane IS NOT NULL
                  AND lane IN (SELECT value FROM json_each($2))";
     let query = sqlx::query(sql).bind(settings.id).bind(super::json(lanes.iter().copied()));
@@ -202,11 +197,11 @@ pub(super) async fn ack(
 ) -> Result<Vec<bool>> {
     let consumer = settings(connection, consumer).await?.id;
     let pairs = pairs(receipts);
+    // Not joined, because an update takes its own table first, which is all work there ever was.
     let sql = "UPDATE work SET state = 2, due_at = NULL, finished_at = $3
-               FROM (SELECT value ->> 0 AS seq, unhex(value ->> 1) AS token FROM json_each($2)) AS r
-               WHERE work.consumer_id = $1 AND work.event_seq = r.seq AND work.receipt = r.token
-                 AND work.state = 1
-               RETURNING work.event_seq, work.receipt, work.lane";
+               WHERE consumer_id = $1 AND state = 1 AND (event_seq, receipt) IN (
+                   SELECT value ->> 0, unhex(value ->> 1) FROM json_each($2))
+               RETURNING event_seq, receipt, lane";
     let query = sqlx::query(sql).bind(consumer).bind(&pairs).bind(now.micros());
     let rows = query.fetch_all(&mut *connection).await.map_err(of)?;
     let lanes: Vec<i64> = rows.iter().filter_map(|row| row.get(2)).collect();

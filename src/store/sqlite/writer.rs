@@ -146,8 +146,10 @@ impl Task {
             }
             let committed = self.commit(&mut jobs).await;
             if committed.is_err() {
-                // A connection that failed may be inside a transaction that it cannot end.
+                // A connection that failed may be inside a transaction that it cannot end, or have
+                // committed all the same.
                 self.connection = None;
+                self.latest = None;
             }
             for job in jobs.drain(..) {
                 job.finish(committed.clone());
@@ -174,7 +176,6 @@ impl Task {
         if self.latest.is_none_or(|latest| now < latest) {
             super::work::clock_went_back(connection, now).await?;
         }
-        self.latest = Some(now);
         let shared = jobs.len() > 1;
         for job in jobs {
             if shared {
@@ -193,7 +194,10 @@ impl Task {
                 execute(connection, "RELEASE job").await?;
             }
         }
-        execute(connection, "COMMIT").await
+        execute(connection, "COMMIT").await?;
+        // Not sooner, because what a rollback undoes is still to be done.
+        self.latest = Some(now);
+        Ok(())
     }
 
     async fn truncate_wal(&mut self) {

@@ -19,8 +19,21 @@ pub(crate) struct Process {
 impl Process {
     /// Starts it, with nothing on its stdin and stdout; the test fails if it cannot be started.
     pub(crate) fn spawn(command: &mut Command) -> Process {
+        Process::with_stdout(command, Stdio::null())
+    }
+
+    /// The same with what it writes to stdout, for a program that answers there.
+    pub(crate) fn spawn_heard(command: &mut Command) -> (Process, Output) {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let process = Process::with_stdout(command, writer.into());
+        // The command holds an end of the pipe, which would keep it from ending.
+        command.stdout(Stdio::null());
+        (process, Output::of(reader))
+    }
+
+    fn with_stdout(command: &mut Command, stdout: Stdio) -> Process {
         let name = command.get_program().to_string_lossy().into_owned();
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
         let mut child =
             command.spawn().unwrap_or_else(|error| panic!("{name} cannot be started: {error}"));
         let stderr = Output::of(child.stderr.take().expect("stderr is a pipe"));

@@ -225,7 +225,7 @@ fn postgres_user() -> (u32, u32) {
 
 /// A port nobody listens on, below those the kernel gives to outgoing connections, so that it is
 /// still free when a stopped server comes back to it.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     loop {
         let port = rand::random_range(15_000..32_000);
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {

@@ -1,0 +1,68 @@
+//! Help, wrong use, and a configuration with faults.
+
+use super::*;
+
+#[test]
+fn every_command_explains_itself() {
+    let home = Home::new("");
+    let groups: [(&str, &[&str]); 6] = [
+        ("serve", &[]),
+        ("check", &[]),
+        ("migrate", &[]),
+        ("events", &["list", "show", "raw", "tail"]),
+        ("sources", &["list", "forget"]),
+        ("unifyport", &["sign", "verify", "send"]),
+    ];
+    let all = inboxd(&home, &["--help"]).ok();
+    for (group, commands) in groups {
+        assert!(all.lines().any(|line| line.trim_start().starts_with(group)), "{group}\n{all}");
+        let help = inboxd(&home, &[group, "--help"]).ok();
+        for command in commands {
+            assert!(help.contains(command), "{help}");
+            let help = inboxd(&home, &[group, command, "--help"]).ok();
+            assert!(help.contains("Example: "), "{help}");
+        }
+        assert!(!commands.is_empty() || help.contains("Example: "), "{help}");
+    }
+}
+
+#[test]
+fn wrong_use_exits_with_2() {
+    let home = Home::new("");
+    for wrong in [
+        &[][..],
+        &["inbox"],
+        &["events"],
+        &["events", "list", "--jso"],
+        &["events", "show"],
+        &["sources", "forget"],
+        &["unifyport", "sign", "a", "b"],
+    ] {
+        assert!(!inboxd(&home, wrong).failed(2).is_empty(), "{wrong:?}");
+    }
+}
+
+#[test]
+fn each_fault_of_the_configuration_is_a_line() {
+    let home = Home::new("max_bodi = 1\nmax_body = 5\n[store]\nurl = 7\n[[unifyport]]\n");
+    for command in
+        [&["serve"][..], &["check"], &["migrate"], &["events", "list"], &["sources", "list"]]
+    {
+        let faults = inboxd(&home, command).failed(1);
+        let lines: Vec<&str> = faults.lines().collect();
+        assert_eq!(lines.len(), 5, "{faults}");
+        for (line, key) in
+            lines.iter().zip(["server.max_bodi", "server.max_body", "store.url", "name", "secrets"])
+        {
+            assert!(line.contains("inboxd.toml:") && line.contains(key), "{key} in {line}");
+        }
+    }
+}
+
+#[test]
+fn serve_with_nothing_to_receive_says_how_to_configure_a_receiver() {
+    let error = inboxd(&Home::new(""), &["serve"]).failed(1);
+    assert!(error.starts_with("there is nothing to receive: set INBOXD_"), "{error}");
+    assert!(error.contains("[[unifyport]]"), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+}

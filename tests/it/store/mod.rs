@@ -1,0 +1,44 @@
+//! What both stores must do: one suite, run on each.
+
+mod ack;
+mod append;
+mod cancel;
+mod claim;
+mod clock;
+mod consumer;
+mod fixture;
+mod identity;
+mod lease;
+mod model;
+mod plan;
+mod poller;
+mod property;
+mod quarantine;
+mod raw;
+mod read;
+mod sample;
+mod schema;
+mod source;
+
+/// Makes a test of each case, an async function that takes `&mut Fixture`, for each store.
+macro_rules! conformance {
+    ($($case:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $case() {
+                let mut fixture = crate::store::fixture::Fixture::sqlite().await;
+                super::$case(&mut fixture).await;
+                fixture.finish().await;
+            })+
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $case() {
+                let mut fixture = crate::store::fixture::Fixture::postgres().await;
+                super::$case(&mut fixture).await;
+                fixture.finish().await;
+            })+
+        }
+    };
+}
+use conformance;

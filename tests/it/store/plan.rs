@@ -1,0 +1,76 @@
+//! How SQLite finds work: never by way of what is finished, which only grows.
+
+use std::collections::HashSet;
+
+use sqlx::{AssertSqlSafe, Row, SqlitePool};
+
+use super::fixture::Fixture;
+
+/// Every statement of claims and acks stands in this file, whole and without quotes inside.
+const WORK: &str = include_str!("../../../src/store/sqlite/work.rs");
+
+/// Indexes that hold what is unfinished and nothing else.
+const UNFINISHED: [&str; 3] = ["INDEX work_lane", "INDEX work_due", "INDEX lanes_due"];
+
+fn statements(source: &str) -> Vec<&str> {
+    let verbs = ["SELECT ", "INSERT ", "UPDATE ", "DELETE "];
+    source.split('"').filter(|text| verbs.iter().any(|verb| text.starts_with(verb))).collect()
+}
+
+/// Each step of the plan of a statement.
+async fn steps(pool: &SqlitePool, sql: &str) -> Vec<String> {
+    let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
+    let rows = sqlx::query(explain).fetch_all(pool).await.unwrap();
+    rows.iter().map(|row| row.get("detail")).collect()
+}
+
+/// The steps that read more the more is finished.
+fn grow<'a>(sql: &str, steps: &'a [String]) -> Vec<&'a String> {
+    // Results of a step before, which was judged by itself.
+    let made: HashSet<_> =
+        steps.iter().filter_map(|step| step.strip_prefix("CO-ROUTINE ")).collect();
+    // Consumers are few.
+    let consumers = if sql.contains("consumers AS c") { "c" } else { "consumers" };
+    let grows = |step: &&String| {
+        if UNFINISHED.iter().any(|index| step.contains(index)) {
+            return false;
+        }
+        if let Some(scanned) = step.strip_prefix("SCAN ") {
+            return !(made.contains(scanned)
+                || scanned.contains("VIRTUAL TABLE")
+                || scanned == consumers);
+        }
+        step.ends_with("USING PRIMARY KEY (consumer_id=?)")
+    };
+    steps.iter().filter(grows).collect()
+}
+
+#[tokio::test]
+async fn claims_and_acks_cost_the_same_however_much_is_finished() {
+    let fixture = Fixture::sqlite().await;
+    let statements = statements(WORK);
+    assert!(statements.len() >= 12, "{statements:#?}");
+    for sql in statements {
+        let steps = steps(fixture.raw.sqlite_pool(), sql).await;
+        assert!(!steps.is_empty(), "{sql}");
+        let grow = grow(sql, &steps);
+        assert!(grow.is_empty(), "{sql}\n{steps:#?}");
+    }
+    fixture.finish().await;
+}
+
+#[tokio::test]
+async fn a_statement_that_reads_all_work_would_be_seen() {
+    let fixture = Fixture::sqlite().await;
+    for sql in [
+        "SELECT * FROM work WHERE state = 0",
+        "SELECT * FROM work WHERE consumer_id = 1 AND receipt = x'00'",
+        "SELECT * FROM events WHERE type = 'x'",
+        "DELETE FROM attempts WHERE attempt = 1",
+        "SELECT 1 FROM lanes AS l WHERE l.lane = 1",
+    ] {
+        let steps = steps(fixture.raw.sqlite_pool(), sql).await;
+        assert_eq!(grow(sql, &steps).len(), 1, "{sql}\n{steps:#?}");
+    }
+    fixture.finish().await;
+}
