@@ -16,6 +16,14 @@ pub(super) fn of(error: sqlx::Error) -> StoreError {
     if of_the_data || matches!(error, sqlx::Error::Encode(_)) {
         return StoreError::Refused(format!("PostgreSQL: {error}"));
     }
+    // sqlx tries again and again to connect, and then tells of its pool and not of the server.
+    if matches!(error, sqlx::Error::PoolTimedOut) {
+        return StoreError::Unavailable(
+            "PostgreSQL: no connection in 5 s; see that the server is up, can be reached, and has \
+             connections to spare (max_connections)"
+                .to_owned(),
+        );
+    }
     StoreError::Unavailable(format!("PostgreSQL: {error}"))
 }
 

@@ -14,8 +14,15 @@ async fn postgres_killed_under_load_and_brought_back() {
     load.answered(204, 20).await;
 
     cluster.kill();
-    load.answered(503, 20).await;
-    let ready = get(gateway.private, "/readyz", &[]).await;
+    // All three take as long as the store waits for a connection, so they wait together.
+    let mut check = place.home.command(&["check"]);
+    let check = tokio::task::spawn_blocking(move || check.output().unwrap());
+    let ready = get(gateway.private, "/readyz", &[]);
+    let (check, ready, ()) = tokio::join!(check, ready, load.answered(503, 1));
+    let check = check.unwrap();
+    assert_eq!(check.status.code(), Some(1));
+    let words = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert!(words.contains("see that the server is up"), "{words}");
     assert_eq!(ready.status, 503);
     assert!(ready.header("retry-after").is_some());
     assert_eq!(get(gateway.private, "/healthz", &[]).await.status, 200);
@@ -26,7 +33,7 @@ async fn postgres_killed_under_load_and_brought_back() {
 
     // An orderly stop, as for an upgrade.
     cluster.stop();
-    load.answered(503, 20).await;
+    load.answered(503, 1).await;
     cluster.start();
     load.answered(204, 20).await;
     load.verify(&place, &gateway).await;
