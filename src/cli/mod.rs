@@ -2,6 +2,7 @@
 
 mod check;
 mod context;
+mod demo;
 mod events;
 mod migrate;
 mod output;
@@ -52,6 +53,12 @@ enum Command {
     /// configuration again.
     #[command(after_help = "Example: inboxd --config inboxd.toml serve")]
     Serve,
+    /// Show the whole thing in one process, with everything outside of it simulated.
+    ///
+    /// Needs no account, no network and no configuration. The exit code is 0 if every count came
+    /// out as it has to, 1 if not.
+    #[command(after_help = "Example: inboxd demo --keep")]
+    Demo(demo::Demo),
     /// Validate the configuration and look at the store, changing nothing.
     ///
     /// The exit code is 0 if all is well, 1 if a fault was found.
@@ -113,6 +120,7 @@ async fn run(arguments: Arguments, env: Env) -> anyhow::Result<()> {
     let context = Context { file, env };
     match arguments.command {
         Command::Serve => serve::serve(context.config()?, context.file, context.env).await,
+        Command::Demo(arguments) => demo::demo(arguments).await,
         Command::Check => check::check(&context.config()?).await,
         Command::Migrate => migrate::migrate(&context.config()?).await,
         Command::Events(command) => events::events(command, &context).await,
