@@ -14,7 +14,7 @@ use crate::shutdown::Shutdown;
 use crate::{Listeners, run};
 
 /// Longer than a drain with nothing to do takes.
-const DRAIN: Duration = Duration::from_secs(10);
+const DRAIN: Duration = Duration::from_secs(5);
 
 /// One run of the gateway.
 #[derive(Debug)]

@@ -10,13 +10,13 @@ mod story;
 mod worker;
 
 use clap::Args;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::folder::Folder;
 use self::proof::Proof;
 use self::stage::Stage;
 use self::story::Story;
 use super::output::{Closed, print};
-use crate::shutdown::Shutdown;
 
 #[derive(Debug, Args)]
 pub(super) struct Demo {
@@ -27,8 +27,7 @@ pub(super) struct Demo {
 
 /// Shows the whole thing, and fails if one count is not as it has to be.
 pub(super) async fn demo(arguments: Demo) -> anyhow::Result<()> {
-    let end = Shutdown::new();
-    end.listen_for_signals()?;
+    let mut signals = Signals::new()?;
     let folder = Folder::new()?;
     let mut stage = Stage::build(&folder).await?;
     if arguments.keep {
@@ -36,21 +35,38 @@ pub(super) async fn demo(arguments: Demo) -> anyhow::Result<()> {
     }
     let shown = tokio::select! {
         shown = show(&mut stage) => shown,
-        () = end.soft() => Err(anyhow::anyhow!("the demo was stopped before its end")),
+        () = signals.any() => Err(anyhow::anyhow!("the demo was stopped before its end")),
     };
     let kept = match shown {
         Ok(()) if arguments.keep => tokio::select! {
             kept = keep::keep(&stage) => kept,
-            () = end.soft() => Ok(()),
+            () = signals.any() => Ok(()),
         },
         Ok(()) => say(NEXT).await,
         failed => failed,
     };
-    let stopped = tokio::select! {
-        stopped = stage.stop() => stopped,
-        () = end.hard() => Err(anyhow::anyhow!("stopped at once, before the drain was done")),
-    };
-    kept.and(stopped)
+    kept.and(stage.stop().await)
+}
+
+/// What asks the demo to end.
+struct Signals([Signal; 3]);
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let [interrupt, terminate, hangup] = kinds.map(signal);
+        Ok(Signals([interrupt?, terminate?, hangup?]))
+    }
+
+    /// Waits for one. Later ones change nothing, because the end takes a moment only.
+    async fn any(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
 }
 
 const NEXT: &str = "
