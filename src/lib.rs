@@ -16,6 +16,7 @@ pub mod receive;
 pub mod retry;
 mod serve;
 pub mod shutdown;
+pub mod simulate;
 pub mod source;
 pub mod store;
 pub mod telemetry;
@@ -23,5 +24,3 @@ pub mod view;
 pub mod work;
 
 pub use serve::{Listeners, open, run};
-
-pub mod simulate;

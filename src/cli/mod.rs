@@ -1,9 +1,12 @@
 //! The command line: one file a command group.
 
 mod check;
+mod completions;
 mod context;
+mod demo;
 mod events;
 mod gaps;
+mod man;
 mod migrate;
 mod output;
 mod serve;
@@ -26,7 +29,12 @@ use crate::telemetry::{self, LogFormat};
 
 /// One durable inbox for Telegram updates and UnifyPort deliveries.
 #[derive(Debug, Parser)]
-#[command(version, about, arg_required_else_help = true)]
+#[command(
+    version,
+    about,
+    arg_required_else_help = true,
+    after_help = "Example: inboxd demo\n\nEach command has its own --help."
+)]
 struct Arguments {
     /// The config file; else $INBOXD_CONFIG, else ./inboxd.toml if it is there.
     #[arg(long, global = true, value_name = "FILE")]
@@ -54,6 +62,12 @@ enum Command {
     /// configuration again.
     #[command(after_help = "Example: inboxd --config inboxd.toml serve")]
     Serve,
+    /// Show the whole thing in one process, with everything outside of it simulated.
+    ///
+    /// Needs no account, no network and no configuration. The exit code is 0 if every count came
+    /// out as it has to, 1 if not.
+    #[command(after_help = "Example: inboxd demo --keep")]
+    Demo(demo::Demo),
     /// Validate the configuration and look at the store, changing nothing.
     ///
     /// The exit code is 0 if all is well, 1 if a fault was found.
@@ -63,20 +77,37 @@ enum Command {
     #[command(after_help = "Example: INBOXD_STORE_URL=sqlite:inboxd.db inboxd migrate")]
     Migrate,
     /// Read the inbox.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example: inboxd events list --since 2h")]
     Events(events::Events),
     /// See the receivers that the store knows, or forget one.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example: inboxd sources list")]
     Sources(sources::Sources),
     /// See possible losses, or take note of them.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example: inboxd gaps list")]
     Gaps(gaps::Gaps),
     /// See how the bots are, or remove a webhook.
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example: inboxd telegram status")]
     Telegram(telegram::Telegram),
     /// Make, check or post a signed delivery.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example: echo '{\"type\":\"message.received\"}' | inboxd unifyport send"
+    )]
     Unifyport(unifyport::Unifyport),
+    /// Print the script by which a shell completes commands and options.
+    #[command(
+        after_help = "Example: inboxd completions bash > ~/.local/share/bash-completion/completions/inboxd"
+    )]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, of inboxd or of one command.
+    #[command(after_help = "Example: inboxd man events list | man -l -")]
+    Man {
+        /// The command, such as `events list`; inboxd itself if left out.
+        command: Vec<String>,
+    },
 }
 
 impl Command {
@@ -121,6 +152,7 @@ async fn run(arguments: Arguments, env: Env) -> anyhow::Result<()> {
     let context = Context { file, env };
     match arguments.command {
         Command::Serve => serve::serve(context.config()?, context.file, context.env).await,
+        Command::Demo(arguments) => demo::demo(arguments).await,
         Command::Check => check::check(&context.config()?).await,
         Command::Migrate => migrate::migrate(&context.config_to_look()?).await,
         Command::Events(command) => events::events(command, &context).await,
@@ -128,5 +160,48 @@ async fn run(arguments: Arguments, env: Env) -> anyhow::Result<()> {
         Command::Gaps(command) => gaps::gaps(command, &context).await,
         Command::Telegram(command) => telegram::telegram(command, &context).await,
         Command::Unifyport(command) => unifyport::unifyport(command, &context).await,
+        Command::Completions { shell } => completions::completions(shell).await,
+        Command::Man { command } => man::man(&command).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Arguments;
+
+    /// The help of every command, by its whole name.
+    fn helps(command: &clap::Command, above: &str, all: &mut Vec<(String, String)>) {
+        let name = format!("{above}{}", command.get_name());
+        let help = command.get_after_help().map(ToString::to_string);
+        for inner in command.get_subcommands() {
+            helps(inner, &format!("{name} "), all);
+        }
+        all.push((name, help.unwrap_or_default()));
+    }
+
+    #[test]
+    fn every_command_has_an_example_that_can_be_typed() {
+        let mut all = Vec::new();
+        helps(&Arguments::command(), "", &mut all);
+        assert!(all.len() > 15, "{all:?}");
+        for (name, help) in all {
+            let example = help.lines().next().and_then(|line| line.strip_prefix("Example:"));
+            let example = example.unwrap_or_else(|| panic!("{name} has no example: {help:?}"));
+            let typed = &example[example.find(" inboxd ").expect(example) + 1..];
+            // What a shell makes of it is not ours.
+            let end = [" | ", " > "].iter().filter_map(|end| typed.find(end)).min();
+            let words = typed[..end.unwrap_or(typed.len())].split(' ');
+            let matches = Arguments::command().try_get_matches_from(words);
+            let matches = matches.unwrap_or_else(|error| panic!("{example}: {error}"));
+            let mut inner = matches.subcommand();
+            let mut command = "inboxd".to_owned();
+            while let Some((name, matches)) = inner {
+                command = format!("{command} {name}");
+                inner = matches.subcommand();
+            }
+            assert!(command.starts_with(&name), "{name}: {example}");
+        }
     }
 }

@@ -5,13 +5,16 @@ use super::*;
 #[test]
 fn every_command_explains_itself() {
     let home = Home::new("");
-    let groups: [(&str, &[&str]); 6] = [
+    let groups: [(&str, &[&str]); 9] = [
         ("serve", &[]),
+        ("demo", &[]),
         ("check", &[]),
         ("migrate", &[]),
         ("events", &["list", "show", "raw", "tail"]),
         ("sources", &["list", "forget"]),
         ("unifyport", &["sign", "verify", "send"]),
+        ("completions", &[]),
+        ("man", &[]),
     ];
     let all = inboxd(&home, &["--help"]).ok();
     for (group, commands) in groups {
@@ -37,6 +40,9 @@ fn wrong_use_exits_with_2() {
         &["events", "show"],
         &["sources", "forget"],
         &["unifyport", "sign", "a", "b"],
+        &["demo", "now"],
+        &["completions", "cmd"],
+        &["man", "inbox"],
     ] {
         assert!(!inboxd(&home, wrong).failed(2).is_empty(), "{wrong:?}");
     }
@@ -65,4 +71,27 @@ fn serve_with_nothing_to_receive_says_how_to_configure_a_receiver() {
     assert!(error.starts_with("there is nothing to receive: set INBOXD_"), "{error}");
     assert!(error.contains("[[unifyport]]"), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
+}
+
+#[test]
+fn completions_are_printed_for_every_shell() {
+    let home = Home::new("");
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = inboxd(&home, &["completions", shell]).ok();
+        assert!(script.contains("unifyport") && script.contains("--secret-env"), "{shell}");
+    }
+    let script = inboxd(&home, &["completions", "bash"]).ok();
+    let checked = run(Command::new("bash").arg("-n"), script.as_bytes());
+    assert_eq!((checked.code, &*checked.stderr), (Some(0), ""));
+}
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let home = Home::new("");
+    let page = inboxd(&home, &["man"]).ok();
+    assert!(page.contains(".TH inboxd 1") && page.contains("serve"), "{page}");
+    let page = inboxd(&home, &["man", "events", "list"]).ok();
+    for expected in [".TH inboxd-events-list 1", "conversation", "Example: "] {
+        assert!(page.contains(expected), "{expected}\n{page}");
+    }
 }
