@@ -113,13 +113,20 @@ impl Sessions {
 }
 
 /// Settings that every session keeps, whatever the server's configuration becomes meanwhile.
+///
+/// Every statement here finds its rows by an index. The planner does not know that of a table that
+/// is new: it keeps the plan that was good for an empty one, a scan, until the next analysis, and
+/// each append then reads all identities there are. So it has no other choice.
 async fn settle(connection: &mut PgConnection) -> std::result::Result<(), sqlx::Error> {
     let sql =
         "SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false),
                       set_config('idle_in_transaction_session_timeout', '60s', false),
                       set_config('statement_timeout', '30s', false),
                       set_config('lock_timeout', '20s', false),
-                      set_config('client_min_messages', 'warning', false)";
+                      set_config('client_min_messages', 'warning', false),
+                      set_config('enable_seqscan', 'off', false),
+                      set_config('enable_hashjoin', 'off', false),
+                      set_config('enable_mergejoin', 'off', false)";
     sqlx::raw_sql(sql).execute(connection).await.map(drop)
 }
 
