@@ -12,35 +12,7 @@ use crate::json;
 pub const NO_KIND: &str = "(none)";
 
 /// Every kind of update in Bot API 10.3. Others are accepted all the same.
-pub const KINDS: [&str; 27] = [
-    "message",
-    "edited_message",
-    "channel_post",
-    "edited_channel_post",
-    "business_connection",
-    "business_message",
-    "edited_business_message",
-    "deleted_business_messages",
-    "guest_message",
-    "message_reaction",
-    "message_reaction_count",
-    "inline_query",
-    "chosen_inline_result",
-    "callback_query",
-    "shipping_query",
-    "pre_checkout_query",
-    "purchased_paid_media",
-    "poll",
-    "poll_answer",
-    "my_chat_member",
-    "chat_member",
-    "chat_join_request",
-    "chat_boost",
-    "removed_chat_boost",
-    "managed_bot",
-    "subscription",
-    "stopped_message_generation",
-];
+pub use crate::config::UPDATE_KINDS as KINDS;
 
 /// The ids that the Bot API server gives to updates.
 const UPDATE_IDS: std::ops::RangeInclusive<i64> = 0..=1_999_999_999;
