@@ -25,7 +25,7 @@ async fn store(config: &Config) -> (Vec<String>, Vec<String>) {
     let store = match crate::open(config, false).await {
         Ok(store) => store,
         Err(error) if matches!(error.downcast_ref(), Some(StoreError::Unprepared(_))) => {
-            return (vec![format!("{error:#}")], vec![]);
+            return (vec![format!("note: {}", error.root_cause())], vec![]);
         }
         Err(error) => return (vec![], vec![format!("{error:#}")]),
     };
