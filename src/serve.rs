@@ -138,6 +138,9 @@ async fn with_store(
     tracing::info!(
         public = %listeners.public.local_addr()?,
         private = %listeners.private.local_addr()?,
+        bots = first.telegram.len(),
+        endpoints = first.unifyport.len(),
+        tokens = first.tokens.len(),
         "listening"
     );
     let address = listeners.private.local_addr()?;

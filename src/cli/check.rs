@@ -10,7 +10,16 @@ use crate::store::StoreError;
 /// its having been loaded.
 pub(super) async fn check(config: &Config) -> anyhow::Result<()> {
     let (bots, endpoints) = (config.telegram.len(), config.unifyport.len());
-    print(format!("configuration  ok: {bots} bots, {endpoints} UnifyPort endpoints\n")).await?;
+    let count = |number: usize, one: &str| match number {
+        1 => format!("1 {one}"),
+        number => format!("{number} {one}s"),
+    };
+    let (bots, endpoints) = (count(bots, "bot"), count(endpoints, "UnifyPort endpoint"));
+    print(format!("configuration  ok: {bots}, {endpoints}\n")).await?;
+    if config.telegram.is_empty() && config.unifyport.is_empty() {
+        let note = "note: there is nothing to receive, so `serve` will refuse to start";
+        print(format!("configuration  {note}\n")).await?;
+    }
     let looked = store(config).await;
     for line in looked.notes.iter().chain(&looked.faults) {
         print(format!("store          {line}\n")).await?;
@@ -44,7 +53,8 @@ async fn store(config: &Config) -> Looked {
     let store = match crate::open(config, false).await {
         Ok(store) => store,
         Err(error) if matches!(error.downcast_ref(), Some(StoreError::Unprepared(_))) => {
-            return Looked { notes: vec![format!("{error:#}")], ..Looked::default() };
+            let notes = vec![format!("note: {}", error.root_cause())];
+            return Looked { notes, ..Looked::default() };
         }
         Err(error) => return Looked { faults: vec![format!("{error:#}")], ..Looked::default() },
     };

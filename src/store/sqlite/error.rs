@@ -25,3 +25,21 @@ pub(super) fn of(error: sqlx::Error) -> StoreError {
 pub(super) fn unavailable(error: sqlx::Error) -> StoreError {
     StoreError::Unavailable(format!("SQLite: {error}"))
 }
+
+/// An error while the file was opened.
+pub(super) fn opening(error: sqlx::Error) -> StoreError {
+    let code = error.as_database_error().and_then(|error| error.code());
+    match code.as_deref() {
+        // SQLITE_NOTADB
+        Some("26") => StoreError::Schema(
+            "this file is no SQLite database; point store.url at another one".to_owned(),
+        ),
+        // SQLITE_CANTOPEN
+        Some("14") => StoreError::Unavailable(
+            "SQLite cannot open the file; see that this user may read and write it and its folder, \
+             and that the disk is not read-only"
+                .to_owned(),
+        ),
+        _ => unavailable(error),
+    }
+}

@@ -99,8 +99,16 @@ fn path_of(url: &str) -> Result<PathBuf> {
 }
 
 async fn prepare(options: &SqliteConnectOptions, apply: bool) -> Result<()> {
+    let path = options.get_filename();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(StoreError::Schema(format!(
+            "the folder {} is not there; create it, or correct store.url",
+            folder.display()
+        )));
+    }
     let connection = SqliteConnection::connect_with(options).await;
-    let mut connection = connection.map_err(unavailable)?;
+    let mut connection = connection.map_err(error::opening)?;
     let outcome = migrate::bring_up(&MIGRATIONS, &mut connection, apply).await;
     let _ = connection.close().await;
     outcome

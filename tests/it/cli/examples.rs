@@ -93,7 +93,8 @@ async fn a_worker_outlives_a_restart_of_the_gateway_and_prints_no_controls() {
             .await;
             gateway.kill();
         }
-        running.signal(Signal::INT);
+        // Not SIGINT, because it is ignored below a shell that runs the tests in the background.
+        running.signal(Signal::TERM);
         running.wait(LIMIT);
     }
 }
