@@ -12,7 +12,9 @@ const PAUSE: Duration = Duration::from_secs(5);
 const CHAT: i64 = 1002;
 
 /// Prints what to ask, and lets messages come in until the caller stops it.
-pub(super) async fn keep(stage: &Stage) -> anyhow::Result<()> {
+pub(super) async fn keep(stage: &mut Stage) -> anyhow::Result<()> {
+    // Not sooner, because somebody's worker may already ask there, and take what is to be counted.
+    stage.move_to_usual_ports().await?;
     let mut pace = tokio::time::interval(PAUSE);
     for round in 1.. {
         pace.tick().await;

@@ -30,16 +30,13 @@ pub(super) async fn demo(arguments: Demo) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     let folder = Folder::new()?;
     let mut stage = Stage::build(&folder).await?;
-    if arguments.keep {
-        stage.want_usual_ports();
-    }
     let shown = tokio::select! {
         shown = show(&mut stage) => shown,
         () = signals.any() => Err(anyhow::anyhow!("the demo was stopped before its end")),
     };
     let kept = match shown {
         Ok(()) if arguments.keep => tokio::select! {
-            kept = keep::keep(&stage) => kept,
+            kept = keep::keep(&mut stage) => kept,
             () = signals.any() => Ok(()),
         },
         Ok(()) => say(NEXT).await,

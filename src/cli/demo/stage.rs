@@ -56,10 +56,14 @@ impl Stage {
         Ok(stage)
     }
 
-    /// From the next start on, the gateway listens on its usual ports if they are free.
-    pub(super) fn want_usual_ports(&mut self) {
+    /// Has the gateway listen on its usual ports, where they are free.
+    pub(super) async fn move_to_usual_ports(&mut self) -> anyhow::Result<()> {
+        if let Some(gateway) = self.gateway.take() {
+            gateway.stop().await?;
+        }
         let usual = Config::default().server;
         (self.config.server.public, self.config.server.private) = (usual.public, usual.private);
+        self.start().await
     }
 
     pub(super) async fn start(&mut self) -> anyhow::Result<()> {

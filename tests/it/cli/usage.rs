@@ -78,7 +78,7 @@ fn completions_are_printed_for_every_shell() {
     let home = Home::new("");
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = inboxd(&home, &["completions", shell]).ok();
-        assert!(script.contains("unifyport") && script.contains("--secret-env"), "{shell}");
+        assert!(script.contains("unifyport") && script.contains("secret-env"), "{shell}");
     }
     let script = inboxd(&home, &["completions", "bash"]).ok();
     let checked = run(Command::new("bash").arg("-n"), script.as_bytes());
