@@ -99,7 +99,11 @@ fn each_command_has_a_manual_page() {
 #[test]
 fn a_store_that_cannot_be_opened_is_said_with_the_remedy() {
     let home = Home::new("");
-    std::fs::write(home.dir().join("text.db"), "not a database, but longer than a header of one\n".repeat(9)).unwrap();
+    std::fs::write(
+        home.dir().join("text.db"),
+        "not a database, but longer than a header of one\n".repeat(9),
+    )
+    .unwrap();
     for (url, remedy) in [
         ("sqlite:no/such/folder/inboxd.db", "the folder no/such/folder is not there; create it"),
         ("sqlite:text.db", "is no SQLite database; point store.url at another one"),
