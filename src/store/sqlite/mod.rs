@@ -207,10 +207,11 @@ impl Store for SqliteStore {
     }
 
     async fn lease_poller(&self, source: SourceId, holder: &str, ttl: Duration) -> Result<Leased> {
-        if !self.locks.take(source)? {
+        // Whoever stops waiting, or fails, lets go of the lock.
+        let Some(lock) = self.locks.take(source)? else {
             let holder = pollers::holder(&mut *self.reader().await?, source).await?;
             return Ok(Leased::Held { holder });
-        }
+        };
         let holder = holder.to_owned();
         let lease = self
             .writer
@@ -219,11 +220,9 @@ impl Store for SqliteStore {
                     async move { pollers::lease(connection, source, &holder, now + ttl).await },
                 )
             })
-            .await;
-        if lease.is_err() {
-            self.locks.free(source);
-        }
-        lease.map(Leased::Mine)
+            .await?;
+        self.locks.keep(source, lock);
+        Ok(Leased::Mine(lease))
     }
 
     async fn renew_poller(&self, checkpoint: Checkpoint, ttl: Duration) -> Result<()> {

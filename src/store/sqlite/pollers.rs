@@ -28,8 +28,8 @@ impl Locks {
         Locks { path, held: Mutex::default() }
     }
 
-    /// Takes the lock of a bot's poller; false if somebody has it.
-    pub(super) fn take(&self, source: SourceId) -> Result<bool> {
+    /// The lock of a bot's poller, free again when it is dropped; none if somebody has it.
+    pub(super) fn take(&self, source: SourceId) -> Result<Option<File>> {
         let mut path = self.path.clone().into_os_string();
         path.push(format!("-poller-{}.lock", source.0));
         let failed = |error| {
@@ -38,13 +38,15 @@ impl Locks {
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(path);
         let file = file.map_err(failed)?;
         match file.try_lock() {
-            Ok(()) => {
-                self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(source, file);
-                Ok(true)
-            }
-            Err(TryLockError::WouldBlock) => Ok(false),
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
+    }
+
+    /// Keeps the lock until it is freed.
+    pub(super) fn keep(&self, source: SourceId, lock: File) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(source, lock);
     }
 
     /// Frees the lock.
