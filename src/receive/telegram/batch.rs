@@ -100,6 +100,11 @@ pub fn next_offset(batch: &[Update]) -> Option<i64> {
 pub fn losses(expected: Option<i64>, ids: &[(i64, bool)], now: Time) -> Vec<NewGap> {
     let mut ids = ids.to_vec();
     ids.sort_unstable();
+    // One id may come twice in a batch; it is new if any of its updates is.
+    ids.dedup_by(|later, kept| {
+        kept.1 |= later.0 == kept.0 && later.1;
+        later.0 == kept.0
+    });
     let gap = |reason, ids, detail| NewGap { reason, ids, from: None, to: now, detail };
     let mut gaps = Vec::new();
     let mut next = expected;
