@@ -18,3 +18,4 @@ mod timestamp;
 mod view;
 
 mod fake_bot_api;
+mod telegram;
