@@ -20,6 +20,7 @@ mod shutdown;
 mod signature;
 mod store;
 mod support;
+mod telegram;
 mod timestamp;
 mod view;
 mod worker;

@@ -6,7 +6,7 @@
 //! unseen updates if the server's own counter had been rolled back meanwhile.
 
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::answer::Trouble;
 use super::batch::{self, Update};
 use super::bot_api::{BotApi, Poll};
+use super::lease::{Lease, Lost};
 use super::poller::Bot;
 use super::state::{State, Words, words, worth_a_line};
 use crate::clock::Time;
@@ -21,20 +22,54 @@ use crate::event::Appended;
 use crate::inbox::{Checkpoint, StoreError};
 use crate::source::{GapReason, NewGap, Poller};
 
-/// The lease is not ours any more, or the store must be asked again what holds.
-pub(super) struct Lost(pub(super) Option<StoreError>);
+/// Updates in one answer, at most: the server's own limit.
+const LIMIT: u32 = 100;
 
-/// What the polls of one lease share with what runs beside them.
+/// What the polls of one turn share with what runs beside them.
 pub(super) struct Duty<'a> {
     bot: &'a Bot,
     state: &'a State,
-    lease: [u8; 16],
-    /// Whether the last answer was good, so that the poll under way covers the time.
-    healthy: AtomicBool,
+    lease: &'a Lease<'a>,
+    /// The bot's id.
+    account: i64,
     /// Good answers so far.
     good: AtomicU64,
-    /// Updates that wait at Telegram, negative until asked.
-    pending: AtomicI64,
+}
+
+/// How badly it goes. Outlasts a turn, so that what fails again in the next is not hurried.
+pub(super) struct Misses {
+    /// Answers in a row that were no good.
+    pub(super) answers: u32,
+    /// Batches in a row that were not committed or held nothing new.
+    pub(super) batches: u32,
+    /// How many updates to ask for: fewer on a line or a store that is too slow for many.
+    limit: u32,
+}
+
+impl Default for Misses {
+    fn default() -> Misses {
+        Misses { answers: 0, batches: 0, limit: LIMIT }
+    }
+}
+
+impl Misses {
+    /// A batch was perhaps too much for the store.
+    pub(super) fn commit_failed(&mut self) {
+        self.batches += 1;
+        self.limit = (self.limit / 2).max(1);
+    }
+
+    fn answer_failed(&mut self, trouble: &Trouble) {
+        self.answers += 1;
+        if matches!(trouble, Trouble::Network(_)) {
+            self.limit = (self.limit / 2).max(1);
+        }
+    }
+
+    fn progress(&mut self) {
+        (self.answers, self.batches) = (0, 0);
+        self.limit = (self.limit * 2).min(LIMIT);
+    }
 }
 
 /// Where the polls have come to.
@@ -45,34 +80,34 @@ struct Place {
     confirm: bool,
     /// Until when a good poll covers the time.
     covered: Option<Time>,
-    /// Answers in a row that brought no progress.
-    failures: u32,
     /// Polls in a row that were to be held and came back empty at once.
     empties: u32,
 }
 
 impl<'a> Duty<'a> {
-    pub(super) fn new(bot: &'a Bot, state: &'a State, lease: [u8; 16]) -> Duty<'a> {
-        Duty {
-            bot,
-            state,
-            lease,
-            healthy: AtomicBool::new(false),
-            good: AtomicU64::new(0),
-            pending: AtomicI64::new(-1),
-        }
+    pub(super) fn new(
+        bot: &'a Bot,
+        state: &'a State,
+        lease: &'a Lease<'a>,
+        account: i64,
+    ) -> Duty<'a> {
+        Duty { bot, state, lease, account, good: AtomicU64::new(0) }
     }
 
     /// Polls for as long as the lease is ours.
-    pub(super) async fn polls(&self, api: &mut BotApi, account: i64, poller: &Poller) -> Lost {
+    pub(super) async fn polls(
+        &self,
+        api: &mut BotApi,
+        poller: &Poller,
+        misses: &mut Misses,
+    ) -> Lost {
         let mut place = Place {
             next_offset: poller.next_offset,
             confirm: sendable(poller.next_offset),
             covered: poller.last_ok_at,
-            failures: 0,
             empties: 0,
         };
-        match self.poll_on(api, account, &mut place).await {
+        match self.poll_on(api, &mut place, misses).await {
             Err(lost) => lost,
             Ok(never) => match never {},
         }
@@ -81,47 +116,57 @@ impl<'a> Duty<'a> {
     async fn poll_on(
         &self,
         api: &mut BotApi,
-        account: i64,
         place: &mut Place,
+        misses: &mut Misses,
     ) -> Result<Infallible, Lost> {
         let allowed = self.bot.config.updates.allowed();
         let held = self.bot.config.poll_timeout.as_secs();
         loop {
             let poll = Poll {
                 offset: place.next_offset.filter(|_| place.confirm),
-                limit: 100,
+                limit: misses.limit,
                 timeout: if place.confirm { 0 } else { held },
                 allowed_updates: &allowed,
             };
             let (started, begun) = (self.bot.clock.now(), Instant::now());
-            let answer = self.keeping(api.get_updates(&poll)).await?;
+            let answer = self.lease.keeping(api.get_updates(&poll)).await?;
             let cut = |body: Vec<u8>| batch::cut(body.into());
             let batch = answer
                 .and_then(|body| cut(body).ok_or(Trouble::Odd("its result is no list of updates")));
-            let wait = match batch {
-                Err(trouble) => self.met(&trouble, api, place).await,
-                Ok(batch) => {
-                    self.good.fetch_add(1, Ordering::Relaxed);
-                    self.healthy.store(true, Ordering::Relaxed);
-                    let silence = self.silence(place.covered, started);
-                    if batch.is_empty() {
-                        let at_once = begun.elapsed() < self.bot.pace.held(held).mul_f64(0.8);
-                        self.empty(at_once, silence, place).await?
-                    } else {
-                        self.keeping(self.take(&batch, account, silence, place)).await??
-                    }
+            let dealt = async {
+                let batch = match batch {
+                    Err(trouble) => return self.met(&trouble, api, misses).await,
+                    Ok(batch) => batch,
+                };
+                self.good.fetch_add(1, Ordering::Relaxed);
+                self.lease.set_healthy(true);
+                misses.answers = 0;
+                let silence = self.silence(place.covered, started);
+                if batch.is_empty() {
+                    let at_once = begun.elapsed() < self.bot.pace.held(held).mul_f64(0.8);
+                    self.empty(at_once, silence, place, misses).await
+                } else {
+                    self.take(&batch, silence, place, misses).await
                 }
             };
+            let wait = self.lease.keeping(dealt).await??;
             if !wait.is_zero() {
-                self.keeping(tokio::time::sleep(wait)).await?;
+                self.lease.keeping(tokio::time::sleep(wait)).await?;
             }
         }
     }
 
     /// An answer that brings nothing: say so, and wait.
-    async fn met(&self, trouble: &Trouble, api: &mut BotApi, place: &mut Place) -> Duration {
-        place.failures += 1;
-        self.healthy.store(false, Ordering::Relaxed);
+    async fn met(
+        &self,
+        trouble: &Trouble,
+        api: &mut BotApi,
+        misses: &mut Misses,
+    ) -> Result<Duration, Lost> {
+        misses.answer_failed(trouble);
+        self.lease.set_healthy(false);
+        // Whoever has the lease now speaks for the bot.
+        self.lease.is_ours().await?;
         let mut words = words(trouble, &self.bot.config.name);
         if *trouble == Trouble::Webhook
             && let Ok(info) = api.get_webhook_info().await
@@ -129,10 +174,10 @@ impl<'a> Duty<'a> {
         {
             words.detail = format!("{} (it points to {host})", words.detail);
         }
-        let worth = place.failures >= worth_a_line(trouble);
+        let worth = misses.answers >= worth_a_line(trouble);
         self.state.bad(&self.bot.inbox, words, worth).await;
         api.reconnect();
-        self.bot.pace.trouble(trouble, place.failures)
+        Ok(self.bot.pace.trouble(trouble, misses.answers))
     }
 
     /// A good answer without updates. A confirmation that comes back so has been made.
@@ -141,13 +186,21 @@ impl<'a> Duty<'a> {
         at_once: bool,
         silence: Vec<NewGap>,
         place: &mut Place,
+        misses: &mut Misses,
     ) -> Result<Duration, Lost> {
         let now = self.bot.clock.now();
         if !silence.is_empty() {
-            self.renew(silence).await?;
+            self.warn(&silence);
+            self.lease.renew(silence).await?;
         }
-        self.state.ok(&self.bot.inbox).await;
-        (place.failures, place.covered) = (0, Some(now));
+        place.covered = Some(now);
+        if !place.confirm && !at_once {
+            // Held to its end, so there is nothing that could not be taken in.
+            misses.progress();
+        }
+        if misses.batches == 0 {
+            self.state.ok(&self.bot.inbox).await;
+        }
         if place.confirm {
             place.confirm = false;
             return Ok(Duration::ZERO);
@@ -160,18 +213,18 @@ impl<'a> Duty<'a> {
     async fn take(
         &self,
         batch: &[Update],
-        account: i64,
         silence: Vec<NewGap>,
         place: &mut Place,
+        misses: &mut Misses,
     ) -> Result<Duration, Lost> {
         let now = self.bot.clock.now();
-        let again = |error| Lost(Some(error));
-        let gaps = self.losses(batch, place, silence, now).await.map_err(again)?;
-        let event = |update: &Update| update.event(self.bot.source, account, now);
+        let gaps = self.losses(batch, place, silence, now).await.map_err(Lost)?;
+        let event = |update: &Update| update.event(self.bot.source, self.account, now);
         let events = batch.iter().map(event).collect();
         let next_offset = batch::next_offset(batch);
-        let checkpoint = Checkpoint { next_offset, gaps, ..self.checkpoint(Some(now)) };
-        let appended = self.bot.inbox.receive_batch(events, checkpoint).await.map_err(again)?;
+        let checkpoint = self.lease.checkpoint();
+        let checkpoint = Checkpoint { next_offset, gaps, ok_at: Some(now), ..checkpoint };
+        let appended = self.bot.inbox.receive_batch(events, checkpoint).await.map_err(Lost)?;
         place.covered = Some(now);
         place.empties = 0;
         place.next_offset = next_offset.or(place.next_offset);
@@ -179,18 +232,18 @@ impl<'a> Duty<'a> {
         let progress =
             next_offset.is_some() && appended.iter().any(|one| matches!(one, Appended::Stored(_)));
         if progress {
-            place.failures = 0;
+            misses.progress();
             self.state.ok(&self.bot.inbox).await;
             return Ok(Duration::ZERO);
         }
-        place.failures += 1;
+        misses.batches += 1;
         let detail = "Telegram sends again what is stored already, or only updates without a usable \
                       id; it is asked again with patience";
         let words = Words { name: "no_progress", detail: detail.to_owned() };
-        if place.failures > 1 {
-            self.state.bad(&self.bot.inbox, words, place.failures > 2).await;
+        if misses.batches > 1 {
+            self.state.bad(&self.bot.inbox, words, misses.batches > 2).await;
         }
-        Ok(self.bot.pace.no_progress(place.failures))
+        Ok(self.bot.pace.no_progress(misses.batches))
     }
 
     async fn losses(
@@ -214,10 +267,14 @@ impl<'a> Duty<'a> {
             usable.iter().zip(known).map(|((id, _), known)| (*id, !known)).collect();
         let mut gaps = silence;
         gaps.extend(batch::losses(place.next_offset, &ids, now));
-        for gap in &gaps {
+        self.warn(&gaps);
+        Ok(gaps)
+    }
+
+    fn warn(&self, gaps: &[NewGap]) {
+        for gap in gaps {
             tracing::warn!("bot {}: possible loss: {}", self.bot.config.name, gap.detail);
         }
-        Ok(gaps)
     }
 
     /// The possible loss of a time without a good poll, from `covered` to the start of this one.
@@ -234,95 +291,33 @@ impl<'a> Duty<'a> {
         let (reason, from) = (GapReason::Silence, Some(covered));
         vec![NewGap { reason, ids: None, from, to: started, detail }]
     }
+}
 
-    fn checkpoint(&self, ok_at: Option<Time>) -> Checkpoint {
-        let pending = self.pending.load(Ordering::Relaxed);
-        Checkpoint {
-            source: self.bot.source,
-            lease: self.lease,
-            next_offset: None,
-            ok_at,
-            pending: (pending >= 0).then_some(pending),
-            gaps: Vec::new(),
-        }
-    }
-
-    /// Does `work` while the lease is renewed. A lease that cannot be renewed for as long as it
-    /// lasts is lost: somebody else may have it.
-    async fn keeping<T>(&self, work: impl Future<Output = T>) -> Result<T, Lost> {
-        let mut work = std::pin::pin!(work);
-        let mut renewed = Instant::now();
-        loop {
-            let pause = tokio::time::sleep(self.bot.pace.renewal());
-            tokio::select! {
-                biased;
-                done = work.as_mut() => return Ok(done),
-                () = pause => {}
+/// Looks at the server's own state now and then, on a connection of its own.
+pub(super) async fn probes(bot: &Bot, duty: &Duty<'_>, mut api: BotApi) -> Infallible {
+    api.reconnect();
+    let mut waited = None;
+    loop {
+        if let Ok(info) = api.get_webhook_info().await {
+            duty.lease.set_pending(info.pending_update_count);
+            let good = duty.good.load(Ordering::Relaxed);
+            // Twice something waited, and no poll went well in between.
+            if info.pending_update_count > 0 && waited.replace(good) == Some(good) {
+                tracing::warn!(
+                    "bot {}: {} updates wait at Telegram and no poll brings them",
+                    bot.config.name,
+                    info.pending_update_count
+                );
             }
-            match self.renew(Vec::new()).await {
-                Ok(()) => renewed = Instant::now(),
-                Err(Lost(Some(StoreError::Unavailable(_))))
-                    if renewed.elapsed() < self.bot.pace.lease() => {}
-                Err(lost) => return Err(lost),
+            if let Some(date) = info.last_synchronization_error_date {
+                tracing::info!(
+                    "bot {}: Telegram's servers last failed to synchronise at {}",
+                    bot.config.name,
+                    Time::from_micros(date.saturating_mul(1_000_000))
+                );
             }
         }
-    }
-
-    async fn renew(&self, gaps: Vec<NewGap>) -> Result<(), Lost> {
-        for gap in &gaps {
-            tracing::warn!("bot {}: possible loss: {}", self.bot.config.name, gap.detail);
-        }
-        let healthy = self.healthy.load(Ordering::Relaxed);
-        let checkpoint = self.checkpoint(healthy.then(|| self.bot.clock.now()));
-        let checkpoint = Checkpoint { gaps, ..checkpoint };
-        let renewed = self.bot.inbox.renew_poller(checkpoint, self.bot.pace.lease()).await;
-        renewed.map_err(|error| Lost(Some(error)))
-    }
-
-    /// Looks at the server's own state now and then, on a connection of its own.
-    pub(super) async fn probes(&self, mut api: BotApi) {
-        api.reconnect();
-        let mut waited = None;
-        loop {
-            if let Ok(info) = api.get_webhook_info().await {
-                self.pending.store(info.pending_update_count, Ordering::Relaxed);
-                let good = self.good.load(Ordering::Relaxed);
-                // Twice something waited, and no poll went well in between.
-                if info.pending_update_count > 0 && waited.replace(good) == Some(good) {
-                    tracing::warn!(
-                        "bot {}: {} updates wait at Telegram and no poll brings them",
-                        self.bot.config.name,
-                        info.pending_update_count
-                    );
-                }
-                if let Some(date) = info.last_synchronization_error_date {
-                    tracing::info!(
-                        "bot {}: Telegram's servers last failed to synchronise at {}",
-                        self.bot.config.name,
-                        Time::from_micros(date.saturating_mul(1_000_000))
-                    );
-                }
-            }
-            tokio::time::sleep(self.bot.pace.probe()).await;
-        }
-    }
-
-    /// Gives the lease up; the next holder goes on at once.
-    pub(super) async fn release(&self) {
-        if let Err(error) = self.bot.inbox.release_poller(self.bot.source, self.lease).await {
-            tracing::debug!("bot {}: the lease was not given up: {error}", self.bot.config.name);
-        }
-    }
-
-    /// Ends the duty at a stop: says so, and gives the lease up. No last confirming call: it is not
-    /// needed, it can take 3 s, and it could end the next holder's poll.
-    pub(super) async fn hand_over(&self) {
-        let words = Words { name: "stopped", detail: "the gateway was stopped".to_owned() };
-        // Also keeps until when the polls were good.
-        if self.renew(Vec::new()).await.is_ok() {
-            self.state.tell(&self.bot.inbox, words).await;
-        }
-        self.release().await;
+        tokio::time::sleep(bot.pace.probe()).await;
     }
 }
 

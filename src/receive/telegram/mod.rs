@@ -8,6 +8,7 @@ pub mod answer;
 pub mod batch;
 pub mod bot_api;
 mod duty;
+mod lease;
 mod pace;
 mod poller;
 mod pollers;

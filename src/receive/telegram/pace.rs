@@ -97,8 +97,12 @@ impl Pace {
             | Trouble::NotFound
             | Trouble::Misdirected
             | Trouble::LoggedOut => patient.wait(failures, random),
-            // What was asked for, and a little more, so that not all come back at once.
-            Trouble::TooMany(Some(wait)) => wait.mul_f64(self.scale * (1.0 + random / 5.0)),
+            // What was asked for, and a little more, so that not all come back at once; and more
+            // if that does not help.
+            Trouble::TooMany(Some(wait)) => {
+                let asked = wait.mul_f64(self.scale * (1.0 + random / 5.0));
+                asked.max(self.errors().wait(failures, random))
+            }
             _ => self.errors().wait(failures, random),
         }
     }
@@ -126,6 +130,7 @@ mod tests {
             Trouble::Odd("x"),
             Trouble::Server(500),
             Trouble::TooMany(None),
+            Trouble::TooMany(Some(Duration::from_secs(1))),
             Trouble::TooMany(Some(Duration::from_secs(5))),
             Trouble::OtherPoller,
             Trouble::Webhook,

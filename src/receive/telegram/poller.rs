@@ -1,19 +1,21 @@
-//! One bot's poller: who is the bot, may we poll it, and then the duty of polling.
+//! One bot's poller: may we poll it, who is it, and then the duty of polling.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::answer::Trouble;
 use super::bot_api::BotApi;
-use super::duty::Duty;
+use super::duty::{Duty, Misses, probes};
+use super::lease::{Lease, Lost};
 use super::pace::Pace;
-use super::state::{State, Words, words, worth_a_line};
+use super::state::{self, State, Words, words, worth_a_line};
 use crate::clock::Clock;
 use crate::config::Telegram;
 use crate::event::SourceId;
 use crate::inbox::{Inbox, StoreError};
-use crate::source::{Bound, Leased, PollerLease};
+use crate::source::{Bound, Poller};
 
 /// What a poller works with.
 pub(super) struct Bot {
@@ -26,66 +28,84 @@ pub(super) struct Bot {
     pub(super) holder: String,
 }
 
+/// Why a turn as the bot's poller ended. The lease is then given up, so that somebody who fares
+/// better can have it.
+enum End {
+    /// The server does not say who the bot is.
+    Unknown(Trouble),
+    /// The bot is not the one that the store knows.
+    Misfit(Words),
+    /// The lease was lost, or the store failed.
+    Lost(StoreError),
+}
+
 /// Polls until `stop`. Returns only then.
 pub(super) async fn run(bot: Bot, stop: CancellationToken) -> anyhow::Result<()> {
-    let deadlines = bot.pace.deadlines();
     let token = bot.config.token.clone();
-    let mut api = BotApi::new(bot.config.api_url.clone(), token, deadlines)?;
+    let mut api = BotApi::new(bot.config.api_url.clone(), token, bot.pace.deadlines())?;
     let state = State::new(&bot.config.name, bot.source, bot.clock.clone());
+    let mut misses = Misses::default();
     loop {
-        let account = tokio::select! {
-            account = introduce(&bot, &mut api, &state) => account,
+        let (lease, poller) = tokio::select! {
+            taken = Lease::take(&bot, &state) => taken,
             () = stop.cancelled() => return Ok(()),
         };
-        let lease = tokio::select! {
-            lease = take_lease(&bot) => lease,
-            () = stop.cancelled() => return Ok(()),
+        let turn = tokio::select! {
+            end = turn(&bot, &state, &lease, &poller, &mut api, &mut misses) => Some(end),
+            () = stop.cancelled() => None,
         };
-        let beside = api.clone();
-        let duty = Duty::new(&bot, &state, lease.token);
+        let Some(end) = turn else {
+            hand_over(&bot, &state, &lease).await;
+            return Ok(());
+        };
+        let wait = tell(&bot, &state, end, &mut misses).await;
+        lease.release().await;
         tokio::select! {
-            lost = duty.polls(&mut api, account, &lease.poller) => {
-                if let Some(error) = lost.0 {
-                    state.bad(&bot.inbox, store_words(&error), true).await;
-                }
-                // If it is ours still, it is to be had again, with the place that the store knows.
-                duty.release().await;
-                tokio::time::sleep(bot.pace.store(1)).await;
-            }
-            () = duty.probes(beside) => {}
-            () = stop.cancelled() => {
-                duty.hand_over().await;
-                return Ok(());
-            }
+            () = tokio::time::sleep(wait) => {}
+            () = stop.cancelled() => return Ok(()),
         }
     }
 }
 
-/// Asks who the bot is until that is known and fits the store.
-async fn introduce(bot: &Bot, api: &mut BotApi, state: &State) -> i64 {
-    let mut failures = 0;
-    loop {
-        failures += 1;
-        let wait = match api.get_me().await {
-            Ok(me) => match bot.inbox.bind_account(bot.source, &me.id.to_string()).await {
-                Ok(Bound::Same) => return me.id,
-                Ok(bound) => {
-                    state.bad(&bot.inbox, misfit(&bot.config.name, me.id, bound), true).await;
-                    bot.pace.trouble(&Trouble::Webhook, failures)
-                }
-                Err(error) => {
-                    state.bad(&bot.inbox, store_words(&error), true).await;
-                    bot.pace.store(failures)
-                }
-            },
-            Err(trouble) => {
-                let worth = failures >= worth_a_line(&trouble);
-                state.bad(&bot.inbox, words(&trouble, &bot.config.name), worth).await;
-                api.reconnect();
-                bot.pace.trouble(&trouble, failures)
-            }
-        };
-        tokio::time::sleep(wait).await;
+/// One turn as the bot's poller.
+async fn turn(
+    bot: &Bot,
+    state: &State,
+    lease: &Lease<'_>,
+    poller: &Poller,
+    api: &mut BotApi,
+    misses: &mut Misses,
+) -> End {
+    let introduced = async {
+        state.recall(&bot.inbox).await;
+        introduce(bot, api).await
+    };
+    let account = match lease.keeping(introduced).await {
+        Ok(Ok(account)) => account,
+        Ok(Err(end)) => return end,
+        Err(Lost(error)) => return End::Lost(error),
+    };
+    let duty = Duty::new(bot, state, lease, account);
+    let beside = api.clone();
+    tokio::select! {
+        Lost(error) = duty.polls(api, poller, misses) => End::Lost(error),
+        never = probes(bot, &duty, beside) => match never {},
+    }
+}
+
+/// Asks who the bot is, and whether that fits the store.
+async fn introduce(bot: &Bot, api: &mut BotApi) -> Result<i64, End> {
+    let me = match api.get_me().await {
+        Ok(me) => me,
+        Err(trouble) => {
+            api.reconnect();
+            return Err(End::Unknown(trouble));
+        }
+    };
+    match bot.inbox.bind_account(bot.source, &me.id.to_string()).await {
+        Ok(Bound::Same) => Ok(me.id),
+        Ok(bound) => Err(End::Misfit(misfit(&bot.config.name, me.id, bound))),
+        Err(error) => Err(End::Lost(error)),
     }
 }
 
@@ -103,36 +123,39 @@ fn misfit(name: &str, id: i64, bound: Bound) -> Words {
     Words { name: "other_bot", detail }
 }
 
-fn store_words(error: &StoreError) -> Words {
-    let detail = format!("updates cannot be committed and stay at Telegram: {error}");
-    Words { name: "store", detail }
+/// Says why a turn ended, and how long to wait before the next. Nothing is said of a bot whose
+/// lease somebody else has: that one speaks for it.
+async fn tell(bot: &Bot, state: &State, end: End, misses: &mut Misses) -> Duration {
+    match end {
+        End::Unknown(trouble) => {
+            misses.answers += 1;
+            let worth = misses.answers >= worth_a_line(&trouble);
+            state.bad(&bot.inbox, words(&trouble, &bot.config.name), worth).await;
+            bot.pace.trouble(&trouble, misses.answers)
+        }
+        End::Misfit(words) => {
+            state.bad(&bot.inbox, words, true).await;
+            bot.pace.trouble(&Trouble::Webhook, 1)
+        }
+        End::Lost(error @ StoreError::LeaseLost) => {
+            tracing::info!("bot {}: {error}", bot.config.name);
+            bot.pace.standby()
+        }
+        End::Lost(error) => {
+            misses.commit_failed();
+            state.bad(&bot.inbox, state::of_store(&error), true).await;
+            bot.pace.store(misses.batches)
+        }
+    }
 }
 
-/// Waits until the lease is ours.
-async fn take_lease(bot: &Bot) -> PollerLease {
-    let mut standing_by = false;
-    let mut failures = 0;
-    loop {
-        let leased = bot.inbox.lease_poller(bot.source, &bot.holder, bot.pace.lease()).await;
-        let wait = match leased {
-            Ok(Leased::Mine(lease)) => return lease,
-            Ok(Leased::Held { holder }) => {
-                if !standing_by {
-                    tracing::info!(
-                        "bot {}: standing by, {} polls it",
-                        bot.config.name,
-                        holder.as_deref().unwrap_or("another process")
-                    );
-                }
-                standing_by = true;
-                bot.pace.standby()
-            }
-            Err(error) => {
-                failures += 1;
-                tracing::debug!("bot {}: no lease: {error}", bot.config.name);
-                bot.pace.store(failures)
-            }
-        };
-        tokio::time::sleep(wait).await;
+/// Ends a turn at a stop. No last confirming call: it is not needed, it can take 3 s, and it could
+/// end the next holder's poll.
+async fn hand_over(bot: &Bot, state: &State, lease: &Lease<'_>) {
+    let words = Words { name: "stopped", detail: "the gateway was stopped".to_owned() };
+    // Also keeps until when the polls were good.
+    if lease.renew(Vec::new()).await.is_ok() {
+        state.tell(&bot.inbox, words).await;
     }
+    lease.release().await;
 }

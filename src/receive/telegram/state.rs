@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::answer::Trouble;
 use crate::clock::Clock;
 use crate::event::SourceId;
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, StoreError};
 use crate::source::SourceState;
 use crate::telemetry::Lasting;
 
@@ -95,6 +95,12 @@ pub fn words(trouble: &Trouble, name: &str) -> Words {
     Words { name: word, detail }
 }
 
+/// Words for a store that fails.
+pub(super) fn of_store(error: &StoreError) -> Words {
+    let detail = format!("updates cannot be committed and stay at Telegram: {error}");
+    Words { name: "store", detail }
+}
+
 /// How many times in a row a trouble must come before it is worth a line in the log: some pass by
 /// themselves all the time.
 #[must_use]
@@ -116,47 +122,66 @@ pub(super) struct State {
     name: String,
     source: SourceId,
     clock: Clock,
-    told: Mutex<Option<Words>>,
+    /// Word and sentence in the store, as far as we know.
+    told: Mutex<Option<(String, String)>>,
     ill: Lasting,
+    /// The troubles that the log has named since all was well.
+    logged: Mutex<Vec<&'static str>>,
 }
 
 impl State {
     pub(super) fn new(name: &str, source: SourceId, clock: Clock) -> State {
-        let (told, ill) = (Mutex::default(), Lasting::new());
-        State { name: name.to_owned(), source, clock, told, ill }
+        let (told, ill, logged) = (Mutex::default(), Lasting::new(), Mutex::default());
+        State { name: name.to_owned(), source, clock, told, ill, logged }
+    }
+
+    /// Takes note of what the store says of the bot, because somebody else may have told it since.
+    pub(super) async fn recall(&self, inbox: &Inbox) {
+        let sources = inbox.sources().await.unwrap_or_default();
+        let told = sources.into_iter().find(|source| source.id == self.source);
+        let told = told.map(|source| (source.state.name, source.state.detail));
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
     }
 
     /// All is well.
     pub(super) async fn ok(&self, inbox: &Inbox) {
         self.ill.end(format_args!("bot {}: updates arrive again", self.name));
+        self.logged.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let detail = "updates are received".to_owned();
         self.tell(inbox, Words { name: "ok", detail }).await;
     }
 
     /// Something is the matter; logged if it is `worth_a_line` now.
     pub(super) async fn bad(&self, inbox: &Inbox, words: Words, worth_a_line: bool) {
-        if worth_a_line {
-            self.ill.begin(format_args!("bot {}: {}", self.name, words.detail));
-        }
+        self.log(&words, worth_a_line);
         self.tell(inbox, words).await;
+    }
+
+    /// Logs what is the matter if it is `worth_a_line` now: each trouble once until all is well,
+    /// because one can follow another.
+    pub(super) fn log(&self, words: &Words, worth_a_line: bool) {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if !worth_a_line || logged.contains(&words.name) {
+            return;
+        }
+        logged.push(words.name);
+        let message = format!("bot {}: {}", self.name, words.detail);
+        if self.ill.is_lasting() {
+            tracing::warn!("{message}");
+        } else {
+            self.ill.begin(message);
+        }
     }
 
     /// Neither well nor bad.
     pub(super) async fn tell(&self, inbox: &Inbox, words: Words) {
-        let changed = {
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            let changed = told.as_ref() != Some(&words);
-            *told = Some(words.clone());
-            changed
-        };
-        if !changed {
+        let words = (words.name.to_owned(), words.detail);
+        let before =
+            self.told.lock().unwrap_or_else(PoisonError::into_inner).replace(words.clone());
+        if before.as_ref() == Some(&words) {
             return;
         }
-        let state = SourceState {
-            name: words.name.to_owned(),
-            detail: words.detail,
-            since: Some(self.clock.now()),
-        };
+        let state = SourceState { name: words.0, detail: words.1, since: Some(self.clock.now()) };
         if let Err(error) = inbox.tell_source(self.source, state).await {
             // To be told again with the next word.
             self.told.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -26,9 +26,28 @@ pub(super) async fn run(shared: Arc<Shared>, stream: Arc<TcpStream>) {
     let mut connection = Connection { wire: Wire::new(stream), shared, gone: false };
     while let Ok(Some(incoming)) = Incoming::read(&mut connection.wire).await {
         let accepted = connection.shared.act(|world, now| world.receive(&incoming, now));
+        let mut open = Open { shared: Arc::clone(&connection.shared), request: accepted.request };
         let goes_on = connection.serve(accepted).await;
+        open.request = 0;
+        drop(open);
         if !goes_on || connection.gone || incoming.closes() {
             return;
+        }
+    }
+}
+
+/// A request that is not answered yet. Dropped with its connection, it says that it is over.
+struct Open {
+    shared: Arc<Shared>,
+    /// 0 once it is answered.
+    request: RequestId,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let request = self.request;
+        if request != 0 {
+            self.shared.act(|world, now| world.journal.note(now, What::ClientGone { request }));
         }
     }
 }
