@@ -116,7 +116,8 @@ impl Sessions {
 ///
 /// Every statement here finds its rows by an index. The planner does not know that of a table that
 /// is new: it keeps the plan that was good for an empty one, a scan, until the next analysis, and
-/// each append then reads all identities there are. So it has no other choice.
+/// each append then reads all identities there are. So it has no other choice. What it would pay
+/// for a forbidden plan would also make it compile each statement anew, for half a second.
 async fn settle(connection: &mut PgConnection) -> std::result::Result<(), sqlx::Error> {
     let sql =
         "SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false),
@@ -126,7 +127,8 @@ async fn settle(connection: &mut PgConnection) -> std::result::Result<(), sqlx::
                       set_config('client_min_messages', 'warning', false),
                       set_config('enable_seqscan', 'off', false),
                       set_config('enable_hashjoin', 'off', false),
-                      set_config('enable_mergejoin', 'off', false)";
+                      set_config('enable_mergejoin', 'off', false),
+                      set_config('jit', 'off', false)";
     sqlx::raw_sql(sql).execute(connection).await.map(drop)
 }
 
