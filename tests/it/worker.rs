@@ -155,6 +155,8 @@ async fn what_the_worker_api_refuses() {
         let answer = call(address, CLAIM, body).await;
         refused(&answer, 422, "invalid_value", Some(field));
     }
+    let answer = call(address, CLAIM, json!([1])).await;
+    refused(&answer, 422, "invalid_value", Some("body"));
     let answer = call(address, ACK, json!({})).await;
     refused(&answer, 422, "invalid_value", Some("receipts"));
     let answer = get(address, "/v1/events?chanel=x", &[]).await;
