@@ -1,6 +1,6 @@
 //! Reading events: a page, one, and its exact bytes.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use crate::clock::Time;
 use crate::event::{EventDetail, EventQuery, Sequence};
 use crate::http::bearer::Principal;
 use crate::http::json::Query;
+use crate::http::path::Segment;
 use crate::http::problem::Refusal;
 
 const LIMIT: usize = 50;
@@ -86,7 +87,7 @@ pub(super) async fn list(
 pub(super) async fn one(
     State(api): State<Api>,
     _principal: Principal,
-    Path(id): Path<String>,
+    Segment(id): Segment,
 ) -> Result<Response, Refusal> {
     let found = find(&api, &id).await?;
     answer(found.event.body.len(), move || serde_json::to_vec(&detail(&found))).await
@@ -95,7 +96,7 @@ pub(super) async fn one(
 pub(super) async fn raw(
     State(api): State<Api>,
     _principal: Principal,
-    Path(id): Path<String>,
+    Segment(id): Segment,
 ) -> Result<Response, Refusal> {
     let found = find(&api, &id).await?;
     // The bytes are whatever a stranger sent: no browser is to make something of them.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -13,6 +13,7 @@ use crate::config::LONGEST_LEASE;
 use crate::config::units::{format_duration, parse_duration};
 use crate::http::bearer::Principal;
 use crate::http::json::Json;
+use crate::http::path::Segment;
 use crate::http::problem::Refusal;
 use crate::work::{ClaimRequest, Delivery, Receipt};
 
@@ -46,7 +47,7 @@ struct Claimed<'a> {
 pub(super) async fn claim(
     State(api): State<Api>,
     principal: Principal,
-    Path(consumer): Path<String>,
+    Segment(consumer): Segment,
     Json(claim): Json<Claim>,
 ) -> Result<Response, Refusal> {
     principal.require_consumer(&consumer)?;
@@ -93,7 +94,7 @@ pub(super) struct Acked {
 pub(super) async fn ack(
     State(api): State<Api>,
     principal: Principal,
-    Path(consumer): Path<String>,
+    Segment(consumer): Segment,
     Json(ack): Json<Ack>,
 ) -> Result<Json<Acked>, Refusal> {
     principal.require_consumer(&consumer)?;

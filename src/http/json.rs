@@ -90,6 +90,10 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
         }
     })?;
     json.end().map_err(|error| malformed(&error.to_string()))?;
+    // serde takes a list for a struct, field by field, and then no field has its name.
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Refusal::invalid("body", "must be a JSON object"));
+    }
     Ok(value)
 }
 
@@ -176,6 +180,7 @@ mod tests {
         assert_eq!(refused("{}"), invalid("ids"));
         assert_eq!(refused(r#"{"ids":[],"ids":[]}"#), invalid("ids"));
         assert_eq!(refused("[1]"), invalid("body"));
+        assert_eq!(refused(r#"[1,["a"],null,{}]"#), invalid("body"));
         assert_eq!(refused("null"), invalid("body"));
     }
 

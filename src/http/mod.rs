@@ -2,11 +2,12 @@
 //! any axum `Router`, and knows nothing of stores, receivers or workers.
 //!
 //! [`server`] accepts and drains, `drain` lets an early answer reach its client, [`body`] reads
-//! a body within limits, [`json`] turns it into types, [`bearer`] says who asks, and [`problem`]
-//! is the only table from a refusal to its status.
+//! a body within limits, [`json`] turns it into types, [`path`] reads what a path names, [`bearer`]
+//! says who asks, and [`problem`] is the only table from a refusal to its status.
 pub mod bearer;
 pub mod body;
 pub mod json;
+pub mod path;
 pub mod problem;
 pub mod server;
 

@@ -136,6 +136,9 @@ async fn what_the_worker_api_refuses() {
     let unknown = call(address, "/v1/consumers/nobody/ack", json!({"receipts": []})).await;
     refused(&unknown, 404, "unknown_consumer", None);
 
+    let unknown = call(address, "/v1/consumers/%ff/claim", json!({})).await;
+    refused(&unknown, 404, "not_found", None);
+
     let typo = call(address, CLAIM, json!({"maxx": 1})).await;
     refused(&typo, 422, "unknown_field", Some("maxx"));
     let typo = call(address, ACK, json!({"receipts": [], "receipt": "x"})).await;
@@ -152,6 +155,8 @@ async fn what_the_worker_api_refuses() {
         let answer = call(address, CLAIM, body).await;
         refused(&answer, 422, "invalid_value", Some(field));
     }
+    let answer = call(address, CLAIM, json!([1])).await;
+    refused(&answer, 422, "invalid_value", Some("body"));
     let answer = call(address, ACK, json!({})).await;
     refused(&answer, 422, "invalid_value", Some("receipts"));
     let answer = get(address, "/v1/events?chanel=x", &[]).await;
@@ -166,7 +171,7 @@ async fn what_the_worker_api_refuses() {
     let answer = get(address, CLAIM, &[]).await;
     refused(&answer, 405, "method_not_allowed", None);
     assert_eq!(answer.header("allow"), Some("POST"));
-    for id in ["nothing", "0190a5b0-0000-7000-8000-000000000000"] {
+    for id in ["nothing", "%ff", "0190a5b0-0000-7000-8000-000000000000"] {
         for end in ["", "/raw"] {
             let answer = get(address, &format!("/v1/events/{id}{end}"), &[]).await;
             refused(&answer, 404, "not_found", None);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Path, State};
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 
@@ -15,6 +15,7 @@ use super::endpoints::{Active, Endpoints};
 use crate::clock::Clock;
 use crate::event::NewEvent;
 use crate::http::body::{BodyLimits, read_body};
+use crate::http::path::Segment;
 use crate::http::problem::{Refusal, Unavailable};
 use crate::inbox::{Inbox, NotReceived};
 use crate::source::QuarantineKind;
@@ -45,7 +46,7 @@ pub fn routes(receiver: Receiver) -> Router {
 async fn deliver(
     State(receiver): State<Receiver>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    Path(name): Path<String>,
+    Segment(name): Segment,
     headers: HeaderMap,
     body: Body,
 ) -> Result<StatusCode, Refusal> {

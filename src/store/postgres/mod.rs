@@ -47,7 +47,7 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Connects to the database that `url` names, and refuses one that may lose what it committed.
     pub async fn open(url: &str, options: Options) -> Result<PostgresStore> {
-        let sessions = Sessions::new(url)?;
+        let sessions = Sessions::new(url, options.allow_unsafe_durability)?;
         let mut connection = sessions.acquire().await?;
         session::check_durability(&mut connection, options.allow_unsafe_durability).await?;
         migrate::bring_up(&MIGRATIONS, &mut *connection, options.migrate).await?;

@@ -67,7 +67,7 @@ pub(super) struct Sessions(PgPool);
 
 impl Sessions {
     /// Connects when first asked to.
-    pub(super) fn new(url: &str) -> Result<Sessions> {
+    pub(super) fn new(url: &str, allow_unsafe: bool) -> Result<Sessions> {
         // The error of a bad URL could hold the password.
         let options = PgConnectOptions::from_str(url).map_err(|_| {
             StoreError::Schema(
@@ -80,7 +80,7 @@ impl Sessions {
             .acquire_timeout(ACQUIRE)
             // A connection that died meanwhile shows itself at BEGIN, where nothing is lost yet.
             .test_before_acquire(false)
-            .after_connect(|connection, _| Box::pin(settle(connection)));
+            .after_connect(move |connection, _| Box::pin(settle(connection, allow_unsafe)));
         Ok(Sessions(pool.connect_lazy_with(options.application_name("inboxd"))))
     }
 
@@ -112,24 +112,31 @@ impl Sessions {
     }
 }
 
-/// Settings that every session keeps, whatever the server's configuration becomes meanwhile.
+/// Settings that every session keeps, whatever the server's configuration becomes meanwhile: a
+/// session that begins after somebody turned `synchronous_commit` off has it on, unless `allow_unsafe`.
 ///
 /// Every statement here finds its rows by an index. The planner does not know that of a table that
 /// is new: it keeps the plan that was good for an empty one, a scan, until the next analysis, and
-/// each append then reads all identities there are. So it has no other choice. What it would pay
-/// for a forbidden plan would also make it compile each statement anew, for half a second.
-async fn settle(connection: &mut PgConnection) -> std::result::Result<(), sqlx::Error> {
-    let sql =
-        "SELECT set_config('synchronous_commit', current_setting('synchronous_commit'), false),
+/// each append then reads all identities there are. So it has no other choice.
+///
+/// What a choice that is turned off costs in the plan is far beyond `jit_above_cost`, and no statement
+/// here runs for as long as its compilation: 0.3 s for an append.
+async fn settle(
+    connection: &mut PgConnection,
+    allow_unsafe: bool,
+) -> std::result::Result<(), sqlx::Error> {
+    let sql = "SELECT set_config('synchronous_commit',
+                          CASE WHEN $1 OR current_setting('synchronous_commit') <> 'off'
+                               THEN current_setting('synchronous_commit') ELSE 'on' END, false),
                       set_config('idle_in_transaction_session_timeout', '60s', false),
                       set_config('statement_timeout', '30s', false),
                       set_config('lock_timeout', '20s', false),
                       set_config('client_min_messages', 'warning', false),
+                      set_config('jit', 'off', false),
                       set_config('enable_seqscan', 'off', false),
                       set_config('enable_hashjoin', 'off', false),
-                      set_config('enable_mergejoin', 'off', false),
-                      set_config('jit', 'off', false)";
-    sqlx::raw_sql(sql).execute(connection).await.map(drop)
+                      set_config('enable_mergejoin', 'off', false)";
+    sqlx::query(sql).bind(allow_unsafe).execute(connection).await.map(drop)
 }
 
 async fn once<T: Send>(pool: &PgPool, work: &impl Work<T>) -> std::result::Result<T, Failure> {
@@ -191,7 +198,9 @@ pub(super) async fn check_durability(
     connection: &mut PgConnection,
     allow_unsafe: bool,
 ) -> Result<()> {
-    let sql = "SELECT current_setting('fsync'), current_setting('synchronous_commit')";
+    // Not the session's own, which has it on already.
+    let sql = "SELECT current_setting('fsync'),
+                      (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit')";
     let row = sqlx::query(sql).fetch_one(connection).await.map_err(of)?;
     let (fsync, commit): (String, String) = (row.get(0), row.get(1));
     if fsync != "off" && commit != "off" {

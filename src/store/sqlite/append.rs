@@ -84,8 +84,11 @@ async fn new_rows(
             Err(StoreError::Refused(_)) => {
                 // A statement that fails leaves nothing of itself, so one by one is safe.
                 for (seq, event) in group {
-                    if insert_events(connection, &[(*seq, *event)]).await.is_err() {
-                        insert_events(connection, &[(*seq, &plan::bare(event))]).await?;
+                    match insert_events(connection, &[(*seq, *event)]).await {
+                        Err(StoreError::Refused(_)) => {
+                            insert_events(connection, &[(*seq, &plan::bare(event))]).await?;
+                        }
+                        inserted => inserted?,
                     }
                 }
             }

@@ -38,6 +38,7 @@ async fn what_is_not_there_and_what_is_not_a_post() {
     for path in [
         "/webhooks/unifyport/none",
         "/webhooks/unifyport/MAIN",
+        "/webhooks/unifyport/%ff",
         "/webhooks/unifyport/",
         "/webhooks/unifyport",
         "/webhooks/unifyport/main/x",

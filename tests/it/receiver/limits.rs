@@ -88,6 +88,14 @@ async fn bodies_in_flight_over_their_limit() {
 }
 
 #[tokio::test]
+async fn one_body_may_take_all_there_is() {
+    let config = format!("max_body = \"1KiB\"\nmax_bodies = \"1KiB\"\n{MAIN}");
+    let place = Place::with(Kind::Sqlite, &config);
+    let gateway = place.start();
+    assert_eq!(of_size(1024).send(gateway.public).await.status, 204);
+}
+
+#[tokio::test]
 async fn broken_requests_leave_no_trace() {
     let place = Place::new(Kind::Sqlite);
     let gateway = place.start();

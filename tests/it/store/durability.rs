@@ -1,6 +1,7 @@
 //! A PostgreSQL that may lose what it said it has committed is refused unless that is accepted.
 
 use inboxd::clock::Clock;
+use inboxd::source::SourceKind;
 use inboxd::store::{Options, Store, StoreError, open};
 use std::sync::Arc;
 
@@ -38,4 +39,28 @@ async fn a_database_of_its_own_setting_is_refused_too() {
     let name = url.rsplit('/').next().unwrap();
     cluster.sql(name, &format!("ALTER DATABASE \"{name}\" SET synchronous_commit = off"));
     assert!(matches!(opened(&url, false).await, Err(StoreError::Schema(_))));
+}
+
+/// A session that begins after that, for instance because the connection was lost, is durable.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setting_that_is_turned_off_later_does_not_count() {
+    let cluster = crate::support::postgres::shared();
+    let url = cluster.create_database();
+    let name = url.rsplit('/').next().unwrap();
+    let store = opened(&url, false).await.unwrap();
+    cluster.sql(name, &format!("ALTER DATABASE \"{name}\" SET synchronous_commit = off"));
+    cluster.sql(
+        name,
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             IF current_setting('synchronous_commit') = 'off' THEN RAISE 'not durable'; END IF;
+             RETURN NEW; END $$;
+         CREATE TRIGGER durable BEFORE INSERT ON sources FOR EACH ROW EXECUTE FUNCTION refuse()",
+    );
+    cluster.sql(
+        name,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = current_database() AND application_name = 'inboxd'",
+    );
+    store.register_source(SourceKind::UnifyPort, "main").await.unwrap();
+    store.close().await;
 }
