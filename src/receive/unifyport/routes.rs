@@ -59,7 +59,7 @@ async fn deliver(
         at: receiver.clock.now(),
     };
     match judge(&active.endpoint, &arrival) {
-        Verdict::Accept { event, .. } => commit(&receiver, &active, *event).await,
+        Verdict::Accept { event, skew } => commit(&receiver, &active, *event, skew).await,
         Verdict::Refuse { refused, skew } => {
             let state = match refused.kind {
                 QuarantineKind::Stale => active.health.stale(&active.endpoint, skew, arrival.at),
@@ -79,12 +79,13 @@ async fn commit(
     receiver: &Receiver,
     active: &Active,
     event: NewEvent,
+    skew: i64,
 ) -> Result<StatusCode, Refusal> {
     let at = event.received_at;
     let committed = tokio::time::timeout(receiver.answer_timeout, receiver.inbox.receive(event));
     match committed.await {
         Ok(Ok(_)) => {
-            let state = active.health.accepted(&active.endpoint, at);
+            let state = active.health.accepted(&active.endpoint, skew, at);
             receiver.endpoints.tell(&receiver.inbox, &active.endpoint, state);
             Ok(StatusCode::NO_CONTENT)
         }

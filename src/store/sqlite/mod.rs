@@ -9,6 +9,8 @@ mod sources;
 mod work;
 mod writer;
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,6 +108,11 @@ async fn prepare(options: &SqliteConnectOptions, apply: bool) -> Result<()> {
             "the folder {} is not there; create it, or correct store.url",
             folder.display()
         )));
+    }
+    if apply {
+        // Bodies hold sign-in codes, so a new file is for its owner alone; SQLite gives the files
+        // beside it the same mode. Whatever stands in the way shows itself below.
+        let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     }
     let connection = SqliteConnection::connect_with(options).await;
     let mut connection = connection.map_err(error::opening)?;

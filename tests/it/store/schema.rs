@@ -1,6 +1,8 @@
 //! Opening a store: whose schema is taken, brought up to date, or refused.
 
-use inboxd::store::StoreError;
+use inboxd::clock::Clock;
+use inboxd::source::SourceKind;
+use inboxd::store::{Options, StoreError, open};
 
 use super::fixture::{Fixture, names};
 use super::sample::sample;
@@ -122,4 +124,20 @@ async fn both_databases_have_the_same_steps_tables_columns_and_indexes() {
     }
     sqlite.finish().await;
     postgres.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_sqlite_file_and_those_beside_it_are_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("inbox.db").display());
+    let options = Options { migrate: true, allow_unsafe_durability: false, clock: Clock::wall() };
+    let store = open(&url, options).await.unwrap();
+    store.register_source(SourceKind::UnifyPort, "main").await.unwrap();
+    for name in ["inbox.db", "inbox.db-wal"] {
+        let mode = std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    store.close().await;
 }
