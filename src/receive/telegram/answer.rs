@@ -38,6 +38,13 @@ pub enum Trouble {
     Refused(i64),
 }
 
+impl Trouble {
+    /// Whether the connection may have to do with it, so that no other should be kept either.
+    pub(super) fn is_of_the_line(&self) -> bool {
+        matches!(self, Trouble::Network(_) | Trouble::Foreign(_) | Trouble::Odd(_))
+    }
+}
+
 /// The longest wait that is taken at its word.
 const LONGEST_RETRY: u64 = 3600;
 

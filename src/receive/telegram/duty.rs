@@ -176,7 +176,9 @@ impl<'a> Duty<'a> {
         }
         let worth = misses.answers >= worth_a_line(trouble);
         self.state.bad(&self.bot.inbox, words, worth).await;
-        api.reconnect();
+        if trouble.is_of_the_line() {
+            api.reconnect();
+        }
         Ok(self.bot.pace.trouble(trouble, misses.answers))
     }
 

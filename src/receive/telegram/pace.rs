@@ -11,11 +11,13 @@ use crate::retry::{Backoff, between};
 pub struct Pace {
     /// What a second of the rules below is; the server's own times are not scaled by it.
     scale: f64,
+    /// Time for an answer, beyond that for which the server was asked to hold it.
+    answer: Duration,
 }
 
 impl Default for Pace {
     fn default() -> Pace {
-        Pace { scale: 1.0 }
+        Pace::scaled(1.0)
     }
 }
 
@@ -31,7 +33,13 @@ impl Pace {
     /// All waits times `scale`, for tests against a server whose clock runs as fast.
     #[must_use]
     pub fn scaled(scale: f64) -> Pace {
-        Pace { scale }
+        Pace { scale, answer: Duration::from_secs(15).mul_f64(scale) }
+    }
+
+    /// The same with so much time for an answer, whatever the scale: for tests on a busy machine.
+    #[must_use]
+    pub fn answered_within(self, answer: Duration) -> Pace {
+        Pace { answer, ..self }
     }
 
     fn seconds(&self, seconds: f64) -> Duration {
@@ -46,7 +54,11 @@ impl Pace {
     /// Deadlines of one call.
     #[must_use]
     pub fn deadlines(&self) -> Deadlines {
-        Deadlines { connect: self.seconds(10.0), answer: self.seconds(15.0), scale: self.scale }
+        Deadlines {
+            connect: self.answer.mul_f64(2.0 / 3.0),
+            answer: self.answer,
+            scale: self.scale,
+        }
     }
 
     /// For how long a lease is taken.

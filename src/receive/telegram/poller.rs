@@ -98,7 +98,9 @@ async fn introduce(bot: &Bot, api: &mut BotApi) -> Result<i64, End> {
     let me = match api.get_me().await {
         Ok(me) => me,
         Err(trouble) => {
-            api.reconnect();
+            if trouble.is_of_the_line() {
+                api.reconnect();
+            }
             return Err(End::Unknown(trouble));
         }
     };

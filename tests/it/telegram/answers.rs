@@ -14,7 +14,7 @@ use inboxd::simulate::bot_api::fault::{Action, Api, Http, Net};
 use inboxd::simulate::bot_api::selector::Selector;
 use inboxd::simulate::bot_api::{FakeBotApi, Options, token};
 
-use super::pacing::{recovers, requests_in_a_minute, started};
+use super::pacing::{recovers, requests_in_a_minute, started, started_hasty};
 use super::rig::{BOT, NAME};
 
 /// What is done to every request, the word for it and a part of the sentence.
@@ -23,7 +23,11 @@ struct Case(Action, &'static str, &'static str);
 /// Goes through one case from a good state to a good state.
 async fn go_through(Case(action, word, part): Case) {
     let name = format!("{action:?}").chars().take(80).collect::<String>();
-    let (rig, ingester) = started().await;
+    let (rig, ingester) = match word {
+        "network" => started_hasty().await,
+        // On a busy machine an answer that is in time must not count as none.
+        _ => started().await,
+    };
     rig.fake.arm(Selector::any(), action);
     rig.push_texts(2);
     let detail = ingester.state_is(word).await;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use inboxd::clock::{Clock, Time};
+use inboxd::receive::telegram::Pace;
 use inboxd::simulate::bot_api::change::Change;
 use inboxd::simulate::bot_api::fault::{Action, Net};
 use inboxd::simulate::bot_api::selector::Selector;
@@ -10,7 +11,7 @@ use inboxd::simulate::bot_api::update::Update;
 use inboxd::source::GapReason;
 
 use super::database::Database;
-use super::rig::{BOT, Ingester, NAME, Rig, seconds};
+use super::rig::{BOT, Ingester, NAME, Rig, SCALE, seconds};
 
 /// Every id that a hole in the store covers.
 pub(super) async fn missed(ingester: &Ingester) -> BTreeSet<i64> {
@@ -92,7 +93,8 @@ async fn what_is_taken_while_nobody_polls_is_a_hole_at_the_next_start() {
 
 #[tokio::test]
 async fn answers_that_are_lost_or_come_twice_make_no_holes() {
-    let rig = Rig::new(Database::sqlite()).await;
+    let mut rig = Rig::new(Database::sqlite()).await;
+    rig.pace = Pace::scaled(SCALE);
     let ingester = rig.start().await;
     for net in [Net::Reset, Net::ResetInBody(30), Net::StallInBody(10), Net::Twice] {
         rig.push_texts(1);

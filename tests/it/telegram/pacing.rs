@@ -1,14 +1,25 @@
 //! How often the server is asked while nothing goes on.
 
+use inboxd::receive::telegram::Pace;
 use inboxd::simulate::bot_api::fault::{Action, Http, Ids, Net};
 use inboxd::simulate::bot_api::selector::Selector;
 
 use super::database::Database;
-use super::rig::{Ingester, Rig, seconds};
+use super::rig::{Ingester, Rig, SCALE, seconds};
 
 /// A good start, so that what follows is a change.
 pub(super) async fn started() -> (Rig, Ingester) {
-    let rig = Rig::new(Database::sqlite()).await;
+    started_on(Rig::new(Database::sqlite()).await).await
+}
+
+/// The same, hanging up on a silent server as soon as the scale says.
+pub(super) async fn started_hasty() -> (Rig, Ingester) {
+    let mut rig = Rig::new(Database::sqlite()).await;
+    rig.pace = Pace::scaled(SCALE);
+    started_on(rig).await
+}
+
+async fn started_on(rig: Rig) -> (Rig, Ingester) {
     rig.push_texts(1);
     let ingester = rig.start().await;
     rig.drained().await;
@@ -80,7 +91,7 @@ async fn polls_that_are_not_held_are_not_repeated_at_once() {
 
 #[tokio::test]
 async fn a_slow_line_is_asked_for_less_at_a_time() {
-    let (rig, ingester) = started().await;
+    let (rig, ingester) = started_hasty().await;
     // A hundred updates are more than comes through before the deadline, at any length of poll.
     rig.fake.arm(Selector::polls(), Action::Net(Net::Slow(200, 1.0)));
     rig.push_texts(1);

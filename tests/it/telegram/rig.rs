@@ -33,7 +33,8 @@ pub(super) const FIRST: i32 = 500_000_000;
 pub(super) struct Rig {
     pub(super) fake: Arc<FakeBotApi>,
     pub(super) database: Arc<Database>,
-    scale: f64,
+    /// For the pollers in this process.
+    pub(super) pace: Pace,
     /// Id and exact bytes of all that was pushed through [`Rig::push`].
     pushed: Mutex<Vec<(i32, Bytes)>>,
 }
@@ -54,7 +55,8 @@ impl Rig {
         fake.on_confirm(move |confirmation| {
             tokio::runtime::Handle::current().block_on(judge.judge(confirmation))
         });
-        Rig { fake, database, scale, pushed: Mutex::default() }
+        let pace = Pace::scaled(scale).answered_within(Duration::from_secs(3));
+        Rig { fake, database, pace, pushed: Mutex::default() }
     }
 
     /// The bot as the configuration would have it.
@@ -75,7 +77,7 @@ impl Rig {
         let quarantine = QuarantineLimits { rows: 10, bytes: 1 << 20 };
         let bounds = Bounds { queue_bytes: 1 << 24, quarantine };
         let inbox = Inbox::start(store.clone(), bounds, &shutdown);
-        let pollers = Pollers::new(shutdown.clone(), clock, Pace::scaled(self.scale));
+        let pollers = Pollers::new(shutdown.clone(), clock, self.pace);
         pollers.replace(bots, &inbox).await.unwrap();
         Ingester { inbox, store, pollers, shutdown }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use bytes::Bytes;
+use inboxd::receive::telegram::Pace;
 use inboxd::simulate::bot_api::FakeBotApi;
 use inboxd::simulate::bot_api::answer::{TERMINATED_BY_POLL, TERMINATED_BY_WEBHOOK};
 use inboxd::simulate::bot_api::change::{Change, Start};
@@ -97,7 +98,8 @@ async fn everything_delivered_through_random_faults_is_stored_once() {
     let count = number_from_environment("INBOXD_SOAK", 5_000);
     let seed = 20_261_130;
     let mut random = StdRng::seed_from_u64(seed);
-    let rig = Rig::scaled(Database::sqlite(), SCALE, seed).await;
+    let mut rig = Rig::scaled(Database::sqlite(), SCALE, seed).await;
+    rig.pace = Pace::scaled(SCALE);
     // Several times each, whatever the size, and mostly good answers between them.
     for fault in faults() {
         rig.fake.arm(Selector::polls().chance(0.006), fault.clone());
