@@ -1,36 +1,72 @@
 //! `inboxd check`.
 
+use clap::Args;
+use serde::Serialize;
+
 use super::output::print;
 use super::telegram::ask;
 use crate::config::Config;
 use crate::source::Source;
 use crate::store::StoreError;
 
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    /// Print what is found as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Something found out, for a person.
+#[derive(Debug, Serialize)]
+struct Finding {
+    /// `configuration`, `store` or `telegram`.
+    about: &'static str,
+    /// How it is.
+    kind: Kind,
+    /// In a sentence.
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Ok,
+    /// Worth knowing, and no fault.
+    Note,
+    Fault,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Ok => "ok",
+            Kind::Note => "note",
+            Kind::Fault => "fault",
+        }
+    }
+}
+
 /// Looks at what the configuration names. That the configuration itself has no fault is known by
 /// its having been loaded.
-pub(super) async fn check(config: &Config) -> anyhow::Result<()> {
-    let (bots, endpoints) = (config.telegram.len(), config.unifyport.len());
-    let count = |number: usize, one: &str| match number {
-        1 => format!("1 {one}"),
-        number => format!("{number} {one}s"),
-    };
-    let (bots, endpoints) = (count(bots, "bot"), count(endpoints, "UnifyPort endpoint"));
-    print(format!("configuration  ok: {bots}, {endpoints}\n")).await?;
-    if config.telegram.is_empty() && config.unifyport.is_empty() {
-        let note = "note: there is nothing to receive, so `serve` will refuse to start";
-        print(format!("configuration  {note}\n")).await?;
-    }
-    let looked = store(config).await;
-    for line in looked.notes.iter().chain(&looked.faults) {
-        print(format!("store          {line}\n")).await?;
-    }
-    let mut faults = looked.faults.len();
+pub(super) async fn check(check: Check, config: &Config) -> anyhow::Result<()> {
+    let mut findings = configuration(config);
+    let sources = store(config, &mut findings).await;
     for bot in &config.telegram {
-        let status = ask(bot, &looked.sources).await?;
-        let fault = status.fault();
-        faults += usize::from(fault.is_some());
-        let line = fault.map_or_else(|| status.well(), |fault| format!("{}: {fault}", bot.name));
-        print(format!("telegram       {line}\n")).await?;
+        let status = ask(bot, &sources).await?;
+        let (kind, text) = match status.fault() {
+            Some(fault) => (Kind::Fault, format!("{}: {fault}", bot.name)),
+            None => (Kind::Ok, status.well()),
+        };
+        findings.push(Finding { about: "telegram", kind, text });
+    }
+    let faults = findings.iter().filter(|finding| finding.kind == Kind::Fault).count();
+    if check.json {
+        let json = serde_json::json!({ "ok": faults == 0, "findings": findings });
+        print(format!("{json}\n")).await?;
+    } else {
+        for Finding { about, kind, text } in &findings {
+            print(format!("{about:<14} {}: {text}\n", kind.name())).await?;
+        }
     }
     match faults {
         0 => Ok(()),
@@ -39,40 +75,55 @@ pub(super) async fn check(config: &Config) -> anyhow::Result<()> {
     }
 }
 
-/// What a look at the store has shown.
-#[derive(Default)]
-struct Looked {
-    /// Worth knowing, and no fault.
-    notes: Vec<String>,
-    faults: Vec<String>,
-    sources: Vec<Source>,
+fn configuration(config: &Config) -> Vec<Finding> {
+    let count = |number: usize, one: &str| match number {
+        1 => format!("1 {one}"),
+        number => format!("{number} {one}s"),
+    };
+    let bots = count(config.telegram.len(), "bot");
+    let endpoints = count(config.unifyport.len(), "UnifyPort endpoint");
+    let text = format!("{bots}, {endpoints}");
+    let mut findings = vec![Finding { about: "configuration", kind: Kind::Ok, text }];
+    if config.telegram.is_empty() && config.unifyport.is_empty() {
+        let text = "there is nothing to receive, so `serve` will refuse to start".to_owned();
+        findings.push(Finding { about: "configuration", kind: Kind::Note, text });
+    }
+    findings
 }
 
-async fn store(config: &Config) -> Looked {
+/// What a look at the store shows, and the sources it knows.
+async fn store(config: &Config, findings: &mut Vec<Finding>) -> Vec<Source> {
     let url = config.store.url.display();
+    let mut found = |kind, text| findings.push(Finding { about: "store", kind, text });
     let store = match crate::open(config, false).await {
         Ok(store) => store,
         Err(error) if matches!(error.downcast_ref(), Some(StoreError::Unprepared(_))) => {
-            let notes = vec![format!("note: {}", error.root_cause())];
-            return Looked { notes, ..Looked::default() };
+            found(Kind::Note, error.root_cause().to_string());
+            return Vec::new();
         }
-        Err(error) => return Looked { faults: vec![format!("{error:#}")], ..Looked::default() },
+        Err(error) => {
+            found(Kind::Fault, format!("{error:#}"));
+            return Vec::new();
+        }
     };
     let looked = async {
         let (notes, faults) = (store.notes().await?, store.audit().await?);
-        Ok::<_, StoreError>(Looked { notes, faults, sources: store.sources().await? })
+        Ok::<_, StoreError>((notes, faults, store.sources().await?))
     };
     let looked = looked.await;
     store.close().await;
     match looked {
-        Ok(Looked { notes, faults, sources }) => {
-            let well = faults.is_empty().then(|| format!("ok: {url}"));
-            let notes = notes.into_iter().map(|note| format!("note: {note}")).chain(well);
-            Looked { notes: notes.collect(), faults, sources }
+        Ok((notes, faults, sources)) => {
+            notes.into_iter().for_each(|note| found(Kind::Note, note));
+            match faults.is_empty() {
+                true => found(Kind::Ok, url),
+                false => faults.into_iter().for_each(|fault| found(Kind::Fault, fault)),
+            }
+            sources
         }
         Err(error) => {
-            let faults = vec![format!("{url} cannot be read: {error}")];
-            Looked { faults, ..Looked::default() }
+            found(Kind::Fault, format!("{url} cannot be read: {error}"));
+            Vec::new()
         }
     }
 }

@@ -72,7 +72,7 @@ enum Command {
     ///
     /// The exit code is 0 if all is well, 1 if a fault was found.
     #[command(after_help = "Example: inboxd --config inboxd.toml check")]
-    Check,
+    Check(check::Check),
     /// Bring the store's schema up to date; `serve` does so too.
     #[command(after_help = "Example: INBOXD_STORE_URL=sqlite:inboxd.db inboxd migrate")]
     Migrate,
@@ -153,7 +153,7 @@ async fn run(arguments: Arguments, env: Env) -> anyhow::Result<()> {
     match arguments.command {
         Command::Serve => serve::serve(context.config()?, context.file, context.env).await,
         Command::Demo(arguments) => demo::demo(arguments).await,
-        Command::Check => check::check(&context.config()?).await,
+        Command::Check(command) => check::check(command, &context.config()?).await,
         Command::Migrate => migrate::migrate(&context.config_to_look()?).await,
         Command::Events(command) => events::events(command, &context).await,
         Command::Sources(command) => sources::sources(command, &context).await,

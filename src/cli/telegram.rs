@@ -126,7 +126,7 @@ impl Status {
     pub(super) fn well(&self) -> String {
         let told = self.telegram.as_ref().map(|told| {
             let name = told.username.as_deref().map(|name| format!(" @{name}")).unwrap_or_default();
-            format!("ok: {} is bot {}{name}, {} updates wait", self.name, told.id, told.pending)
+            format!("{} is bot {}{name}; updates that wait: {}", self.name, told.id, told.pending)
         });
         line(&told.unwrap_or_default())
     }
@@ -186,7 +186,7 @@ fn text(status: &Status) -> String {
     };
     match status.fault() {
         Some(fault) => say("Telegram", fault),
-        None => say("Telegram", status.well()),
+        None => say("Telegram", format!("ok: {}", status.well())),
     }
     match &status.poller {
         None => say("poller", "never ran on this store".to_owned()),
@@ -222,7 +222,7 @@ async fn delete_webhook(bot: &Bot) -> anyhow::Result<()> {
     };
     api.delete_webhook().await.map_err(failed)?;
     print(format!(
-        "the webhook of {} (to {}) is removed; {} updates wait and are kept, and a running `serve` \
+        "the webhook of {} (to {}) is removed; updates that wait and are kept: {}; a running `serve` \
          fetches them within a minute\n",
         bot.name,
         line(&host),

@@ -12,6 +12,7 @@ mod events;
 mod examples;
 mod sources;
 mod tail;
+mod telegram;
 mod unifyport;
 mod usage;
 
