@@ -119,4 +119,7 @@ async fn a_possible_loss_is_listed_until_it_is_acknowledged() {
     assert_eq!(inboxd(&home, &["gaps", "list", "--all"]).ok().lines().count(), 2);
     let sources = inboxd(&home, &["sources", "list", "--json"]).json_lines();
     assert_eq!(sources[0]["sources"][0]["open_gaps"], 0);
+    assert!(gateway.terminate().success());
+    // The one loss is the update that expired; no offset destroyed another, none was malformed.
+    assert_eq!(fake.violations(), Vec::<String>::new());
 }
