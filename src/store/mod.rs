@@ -5,11 +5,17 @@
 //! that waits for it is dropped, because a client that hangs up must leave no connection in the
 //! middle of a transaction.
 
+mod attempts;
+mod consumers;
+mod conversations;
 mod due;
+mod effects;
 mod migrate;
 mod plan;
 pub mod postgres;
 mod query;
+mod replay;
+mod retention;
 pub mod sqlite;
 
 use std::sync::Arc;
@@ -24,6 +30,13 @@ use crate::source::{
     Bound, Gap, Leased, NewGap, QuarantineLimits, Refused, Source, SourceKind, SourceState,
 };
 use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
+
+pub use attempts::Attempts;
+pub use consumers::Consumers;
+pub use conversations::Conversations;
+pub use effects::Effects;
+pub use replay::Replays;
+pub use retention::Retention;
 
 /// Why an operation did not happen, or may not have.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -78,9 +91,12 @@ pub struct Checkpoint {
     pub gaps: Vec<NewGap>,
 }
 
-/// The inbox as the rest of the program sees it.
+/// The inbox as the rest of the program sees it; what belongs together by subject stands in a trait of
+/// its own.
 #[async_trait]
-pub trait Store: Send + Sync + 'static {
+pub trait Store:
+    Attempts + Replays + Effects + Consumers + Retention + Conversations + Send + Sync + 'static
+{
     /// Commits a batch: each event becomes a row with work for every consumer that wants it, or is
     /// counted on the row that has its identity, or is kept as a variant of it. The answer has one
     /// entry for each event, in order. An event whose derived attributes the database does not take

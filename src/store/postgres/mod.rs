@@ -3,9 +3,15 @@
 //! Time is the database's: gateways' clocks decide nothing but what an event says of its receipt.
 
 mod append;
+mod attempts;
+mod consumers;
+mod conversations;
+mod effects;
 mod error;
 mod pollers;
 mod read;
+mod replay;
+mod retention;
 mod session;
 mod sources;
 mod work;

@@ -18,15 +18,15 @@ use crate::work::{ClaimRequest, Receipt};
 type Done<T> = std::result::Result<T, Failure>;
 
 /// A consumer's settings, as far as claims need them, and the database's time.
-struct Settings {
-    id: i64,
-    lease: i64,
-    max_attempts: i64,
-    paused: bool,
-    now: Time,
+pub(super) struct Settings {
+    pub(super) id: i64,
+    pub(super) lease: i64,
+    pub(super) max_attempts: i64,
+    pub(super) paused: bool,
+    pub(super) now: Time,
 }
 
-async fn settings(connection: &mut PgConnection, consumer: &str) -> Done<Settings> {
+pub(super) async fn settings(connection: &mut PgConnection, consumer: &str) -> Done<Settings> {
     let sql = concat!(
         "SELECT id, lease, max_attempts, paused, ",
         super::now!(),
@@ -202,7 +202,11 @@ pub(super) async fn ack(
 }
 
 /// Takes the lanes of these events, in the one order that everybody takes them in.
-async fn lock_lanes(connection: &mut PgConnection, consumer: i64, events: &[Sequence]) -> Done<()> {
+pub(super) async fn lock_lanes(
+    connection: &mut PgConnection,
+    consumer: i64,
+    events: &[Sequence],
+) -> Done<()> {
     let sql = "SELECT 1 FROM lanes WHERE consumer_id = $1 AND lane = ANY (ARRAY(
                    SELECT lane FROM work
                    WHERE consumer_id = $1 AND event_seq = ANY ($2) AND lane IS NOT NULL))
@@ -212,7 +216,7 @@ async fn lock_lanes(connection: &mut PgConnection, consumer: i64, events: &[Sequ
 }
 
 /// Brings these lanes, which are locked, up to date with the first unfinished work of each.
-async fn refresh_lanes(
+pub(super) async fn refresh_lanes(
     connection: &mut PgConnection,
     consumer: i64,
     lanes: impl Iterator<Item = i64>,

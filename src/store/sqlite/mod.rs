@@ -1,10 +1,16 @@
 //! The inbox in one SQLite file: one writer, a few readers.
 
 mod append;
+mod attempts;
 mod audit;
+mod consumers;
+mod conversations;
+mod effects;
 mod error;
 mod pollers;
 mod read;
+mod replay;
+mod retention;
 mod sources;
 mod work;
 mod writer;

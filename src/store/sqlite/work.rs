@@ -45,14 +45,17 @@ pub(super) async fn make(
 }
 
 /// A consumer's settings, as far as claims need them.
-struct Settings {
-    id: i64,
-    lease: i64,
-    max_attempts: i64,
-    paused: bool,
+pub(super) struct Settings {
+    pub(super) id: i64,
+    pub(super) lease: i64,
+    pub(super) max_attempts: i64,
+    pub(super) paused: bool,
 }
 
-async fn settings(connection: &mut SqliteConnection, consumer: &str) -> Result<Settings> {
+pub(super) async fn settings(
+    connection: &mut SqliteConnection,
+    consumer: &str,
+) -> Result<Settings> {
     let sql = "SELECT id, lease, max_attempts, paused FROM consumers WHERE name = $1";
     let row = sqlx::query(sql).bind(consumer).fetch_optional(connection).await.map_err(of)?;
     let row = row.ok_or_else(|| StoreError::UnknownConsumer(consumer.to_owned()))?;
@@ -230,7 +233,7 @@ fn pairs(receipts: &[Receipt]) -> String {
 }
 
 /// Brings these lanes up to date with the first unfinished work of each.
-async fn refresh_lanes(
+pub(super) async fn refresh_lanes(
     connection: &mut SqliteConnection,
     consumer: i64,
     lanes: impl Iterator<Item = i64>,

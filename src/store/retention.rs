@@ -1,0 +1,7 @@
+//! Removing what is finished and old.
+
+use async_trait::async_trait;
+
+/// Removing what is finished and old.
+#[async_trait]
+pub trait Retention {}
