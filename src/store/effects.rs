@@ -52,16 +52,19 @@ pub(super) const HOLDS: &str = "SELECT count(*) FROM work
 pub(super) const DOUBT: &str = "UPDATE effects SET token = $3, receipt = $4
     WHERE consumer_id = $1 AND key_hash = $2";
 
+// Of one key it is asked whether there is a time and not which state, because PostgreSQL would take
+// the index of that state for it while the table is small, and read all of it ever after.
+
 pub(super) const FINISH: &str = "UPDATE effects
     SET state = 'finished', finished_at = $5, result = $4
-    WHERE consumer_id = $1 AND key_hash = $2 AND token = $3 AND state = 'begun'";
+    WHERE consumer_id = $1 AND key_hash = $2 AND token = $3 AND finished_at IS NULL";
 
 /// What was recorded under this token.
 pub(super) const RESULT: &str = "SELECT result FROM effects
-    WHERE consumer_id = $1 AND key_hash = $2 AND token = $3 AND state = 'finished'";
+    WHERE consumer_id = $1 AND key_hash = $2 AND token = $3 AND finished_at IS NOT NULL";
 
 pub(super) const ABANDON: &str = "DELETE FROM effects
-    WHERE consumer_id = $1 AND key_hash = $2 AND token = $3 AND state = 'begun'";
+    WHERE consumer_id = $1 AND key_hash = $2 AND token = $3 AND finished_at IS NULL";
 
 /// Those without a result, behind a place; `$5` is now, `$6` whether their beginners hold them.
 pub(super) const UNFINISHED: &str = "SELECT f.key, e.id, f.begun_at, f.finished_at, f.held FROM (
