@@ -1,9 +1,11 @@
-//! How events go out: workers claim and ack them, people read them.
+//! How events go out: workers claim, ack and nack them, people read them.
 
 mod api;
+mod attempts;
 mod events;
 mod json;
+mod receipts;
 mod work;
 
 pub use api::{Api, routes};
-pub use json::{detail, item};
+pub use json::{dead_letter, detail, item};
