@@ -36,7 +36,8 @@ impl Receipts {
     pub(super) fn partition(self, results: Vec<bool>) -> (Vec<String>, Vec<String>) {
         let (yes, no): (Vec<_>, Vec<_>) =
             self.with(results).partition(|(_, result)| *result == Some(true));
-        let texts = |of: Vec<(String, Option<bool>)>| of.into_iter().map(|(text, _)| text).collect();
+        let texts =
+            |of: Vec<(String, Option<bool>)>| of.into_iter().map(|(text, _)| text).collect();
         (texts(yes), texts(no))
     }
 }

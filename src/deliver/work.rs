@@ -125,7 +125,9 @@ pub(super) fn within(
 }
 
 /// A duration as text, such as `"30s"`.
-pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+pub(super) fn duration<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     text.map(|text| parse_duration(&text).map_err(serde::de::Error::custom)).transpose()
 }

@@ -31,12 +31,8 @@ pub trait Attempts {
     /// receipt, in order. The work is due again after the delay or the consumer's backoff, or is
     /// dead after its last attempt. What stands behind it in its conversation under the same claim,
     /// and is not given up by this very request, goes back with it: due now, and not counted.
-    async fn nack(
-        &self,
-        consumer: &str,
-        receipts: Vec<Receipt>,
-        nack: Nack,
-    ) -> Result<Vec<Nacked>>;
+    async fn nack(&self, consumer: &str, receipts: Vec<Receipt>, nack: Nack)
+    -> Result<Vec<Nacked>>;
 
     /// Reads a page of a consumer's dead work, in the order of work.
     async fn dead(&self, consumer: &str, query: DeadQuery) -> Result<DeadPage>;

@@ -32,12 +32,7 @@ impl Attempts for PostgresStore {
         ))
     }
 
-    async fn nack(
-        &self,
-        consumer: &str,
-        receipts: Vec<Receipt>,
-        how: Nack,
-    ) -> Result<Vec<Nacked>> {
+    async fn nack(&self, consumer: &str, receipts: Vec<Receipt>, how: Nack) -> Result<Vec<Nacked>> {
         let consumer = consumer.to_owned();
         transaction!(self, (consumer, receipts, how), |connection| nack(
             connection, &consumer, &receipts, &how

@@ -32,12 +32,7 @@ impl Attempts for SqliteStore {
             .await
     }
 
-    async fn nack(
-        &self,
-        consumer: &str,
-        receipts: Vec<Receipt>,
-        how: Nack,
-    ) -> Result<Vec<Nacked>> {
+    async fn nack(&self, consumer: &str, receipts: Vec<Receipt>, how: Nack) -> Result<Vec<Nacked>> {
         let consumer = consumer.to_owned();
         self.writer
             .run(move |connection, now| {

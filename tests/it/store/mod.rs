@@ -2,12 +2,16 @@
 
 mod ack;
 mod append;
+mod attempts;
 mod cancel;
 mod claim;
 mod clock;
 mod consumer;
+mod dead;
 mod durability;
+mod extend;
 mod fixture;
+mod generic_plan;
 mod identity;
 mod lease;
 mod model;

@@ -6,13 +6,17 @@ use sqlx::{AssertSqlSafe, Row, SqlitePool};
 
 use super::fixture::Fixture;
 
-/// Every statement of claims and acks stands in this file, whole and without quotes inside.
-const WORK: &str = include_str!("../../../src/store/sqlite/work.rs");
+/// Every statement of a worker's calls stands in these files, whole and without quotes inside.
+const HOT: [&str; 2] = [
+    include_str!("../../../src/store/sqlite/work.rs"),
+    include_str!("../../../src/store/sqlite/attempts.rs"),
+];
 
 /// Indexes that hold what is unfinished and nothing else.
 const UNFINISHED: [&str; 3] = ["INDEX work_lane", "INDEX work_due", "INDEX lanes_due"];
 
-fn statements(source: &str) -> Vec<&str> {
+/// The statements of a source file.
+pub(crate) fn statements(source: &str) -> Vec<&str> {
     let verbs = ["SELECT ", "INSERT ", "UPDATE ", "DELETE "];
     source.split('"').filter(|text| verbs.iter().any(|verb| text.starts_with(verb))).collect()
 }
@@ -46,10 +50,10 @@ fn grow<'a>(sql: &str, steps: &'a [String]) -> Vec<&'a String> {
 }
 
 #[tokio::test]
-async fn claims_and_acks_cost_the_same_however_much_is_finished() {
+async fn what_workers_call_costs_the_same_however_much_is_finished() {
     let fixture = Fixture::sqlite().await;
-    let statements = statements(WORK);
-    assert!(statements.len() >= 12, "{statements:#?}");
+    let statements: Vec<&str> = HOT.iter().flat_map(|source| statements(source)).collect();
+    assert!(statements.len() >= 18, "{statements:#?}");
     for sql in statements {
         let steps = steps(fixture.raw.sqlite_pool(), sql).await;
         assert!(!steps.is_empty(), "{sql}");
