@@ -24,3 +24,4 @@ mod telegram;
 mod timestamp;
 mod view;
 mod worker;
+mod worker_attempts;

@@ -42,7 +42,7 @@ async fn plan(connection: &mut PgConnection, sql: &str) -> Value {
     let explain = format!("EXPLAIN (FORMAT JSON) EXECUTE hot{values}");
     let plan = sqlx::raw_sql(AssertSqlSafe(explain)).fetch_one(&mut *connection).await.unwrap();
     sqlx::raw_sql("DEALLOCATE hot").execute(connection).await.unwrap();
-    serde_json::from_str(plan.get::<&str, _>(0)).unwrap()
+    serde_json::from_str(plan.try_get_unchecked::<&str, _>(0).unwrap()).unwrap()
 }
 
 /// The steps of a plan that read more the more is finished.

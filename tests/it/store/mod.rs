@@ -19,6 +19,7 @@ mod plan;
 mod poller;
 mod property;
 mod quarantine;
+mod race;
 mod raw;
 mod read;
 mod sample;
