@@ -11,24 +11,26 @@ use sqlx::{PgConnection, Row};
 use super::session::Failure;
 use crate::clock::{Time, from_micros};
 use crate::event::Sequence;
-use crate::store::StoreError;
+use crate::retry::Backoff;
 use crate::store::due::{self, Claimed, Due, due};
-use crate::work::{ClaimRequest, Receipt};
+use crate::store::{StoreError, attempts};
+use crate::work::{ClaimRequest, LEASE_RAN_OUT, Receipt};
 
 type Done<T> = std::result::Result<T, Failure>;
 
-/// A consumer's settings, as far as claims need them, and the database's time.
+/// A consumer's settings, as far as work needs them, and the database's time.
 pub(super) struct Settings {
     pub(super) id: i64,
     pub(super) lease: i64,
     pub(super) max_attempts: i64,
+    pub(super) backoff: Backoff,
     pub(super) paused: bool,
     pub(super) now: Time,
 }
 
 pub(super) async fn settings(connection: &mut PgConnection, consumer: &str) -> Done<Settings> {
     let sql = concat!(
-        "SELECT id, lease, max_attempts, paused, ",
+        "SELECT id, lease, max_attempts, backoff_first, backoff_max, paused, ",
         super::now!(),
         " FROM consumers WHERE name = $1"
     );
@@ -38,8 +40,9 @@ pub(super) async fn settings(connection: &mut PgConnection, consumer: &str) -> D
         id: row.get(0),
         lease: row.get(1),
         max_attempts: row.get(2),
-        paused: row.get::<i64, _>(3) != 0,
-        now: Time::from_micros(row.get(4)),
+        backoff: Backoff { first: from_micros(row.get(3)), max: from_micros(row.get(4)) },
+        paused: row.get::<i64, _>(5) != 0,
+        now: Time::from_micros(row.get(6)),
     })
 }
 
@@ -135,36 +138,8 @@ async fn behind(
 /// Ends the claims of these heads, whose leases ran out: each becomes ready again, or dead after
 /// its last attempt, and the rest of such a claim goes back without having counted.
 async fn give_up(connection: &mut PgConnection, settings: &Settings, expired: &[Due]) -> Done<()> {
-    if expired.is_empty() {
-        return Ok(());
-    }
-    let events: Vec<Sequence> = expired.iter().map(|due| due.event).collect();
-    let sql = "INSERT INTO attempts (consumer_id, event_seq, attempt, at, error)
-               SELECT consumer_id, event_seq, attempt, $3, $4 FROM work
-               WHERE consumer_id = $1 AND event_seq = ANY ($2)
-               ON CONFLICT (consumer_id, event_seq, attempt)
-               DO UPDATE SET at = excluded.at, error = excluded.error";
-    let query = sqlx::query(sql).bind(settings.id).bind(&events).bind(settings.now.micros());
-    query.bind(crate::work::LEASE_RAN_OUT).execute(&mut *connection).await?;
-    let sql = "DELETE FROM attempts AS a USING work AS w
-               WHERE w.consumer_id = $1 AND w.event_seq = ANY ($2)
-                 AND a.consumer_id = w.consumer_id AND a.event_seq = w.event_seq
-                 AND a.attempt = w.attempt - $3";
-    let query = sqlx::query(sql).bind(settings.id).bind(&events);
-    query.bind(crate::work::ATTEMPTS_KEPT).execute(&mut *connection).await?;
-    let sql = "UPDATE work SET state = CASE WHEN attempt >= $4 THEN 3 ELSE 0 END, receipt = NULL,
-                      due_at = CASE WHEN attempt >= $4 THEN NULL ELSE due_at END, since = $3,
-                      finished_at = CASE WHEN attempt >= $4 THEN $3 END
-               WHERE consumer_id = $1 AND event_seq = ANY ($2)";
-    let query = sqlx::query(sql).bind(settings.id).bind(&events).bind(settings.now.micros());
-    query.bind(settings.max_attempts).execute(&mut *connection).await?;
-    let lanes: Vec<i64> = expired.iter().filter_map(|due| due.lane).collect();
-    let sql = "UPDATE work SET state = 0, attempt = attempt - 1, receipt = NULL, due_at = $3,
-                      since = $3
-               WHERE consumer_id = $1 AND state = 1 AND lane = ANY ($2)";
-    let query = sqlx::query(sql).bind(settings.id).bind(&lanes).bind(settings.now.micros());
-    query.execute(&mut *connection).await?;
-    refresh_lanes(connection, settings.id, lanes.into_iter()).await
+    let failed = attempts::expired(expired, settings.max_attempts);
+    super::attempts::fail(connection, settings, &failed, LEASE_RAN_OUT).await
 }
 
 /// Finishes what these receipts hold as [`crate::store::Store::ack`] says.
@@ -251,6 +226,6 @@ pub(super) async fn next_due(connection: &mut PgConnection, consumer: &str) -> D
     Ok(due.map(|due| due.saturating_sub(settings.now.micros())))
 }
 
-fn limit(max: usize) -> i64 {
+pub(super) fn limit(max: usize) -> i64 {
     i64::try_from(max).unwrap_or(i64::MAX)
 }
