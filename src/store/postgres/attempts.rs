@@ -57,8 +57,8 @@ async fn extend(
     lock_lanes(connection, settings.id, &events).await?;
     let sql = "UPDATE work SET due_at = $4, since = $5
                FROM unnest($2::bigint[], $3::bytea[]) AS r (seq, token)
-               WHERE work.consumer_id = $1 AND work.event_seq = r.seq AND work.receipt = r.token
-                 AND work.state = 1
+               WHERE work.consumer_id = $1 AND work.event_seq = ANY ($2)
+                 AND work.event_seq = r.seq AND work.receipt = r.token AND work.state = 1
                RETURNING work.event_seq, work.receipt, work.lane, work.pos, work.attempt";
     let query = sqlx::query(sql).bind(settings.id).bind(events).bind(tokens);
     let query = query.bind(until.micros()).bind(settings.now.micros());
@@ -81,8 +81,8 @@ async fn nack(
     // Work of no lane is locked by itself, or a claim could take it before it is written.
     let sql = "SELECT work.event_seq, work.receipt, work.lane, work.pos, work.attempt
         FROM unnest($2::bigint[], $3::bytea[]) AS r (seq, token)
-        JOIN work ON work.consumer_id = $1 AND work.event_seq = r.seq
-                 AND work.receipt = r.token AND work.state = 1
+        JOIN work ON work.consumer_id = $1 AND work.event_seq = ANY ($2)
+                 AND work.event_seq = r.seq AND work.receipt = r.token AND work.state = 1
         ORDER BY work.event_seq FOR UPDATE OF work";
     let query = sqlx::query(sql).bind(settings.id).bind(events).bind(tokens);
     let rows = query.fetch_all(&mut *connection).await?;
@@ -109,7 +109,7 @@ pub(super) async fn fail(
     let (consumer, now) = (settings.id, settings.now.micros());
     let events: Vec<Sequence> = failed.iter().map(|failed| failed.event).collect();
     let sql = "INSERT INTO attempts (consumer_id, event_seq, attempt, at, error)
-               SELECT consumer_id, event_seq, attempt, $3, $4 FROM work
+               SELECT consumer_id, event_seq, attempt, $3::bigint, $4 FROM work
                WHERE consumer_id = $1 AND event_seq = ANY ($2)
                ON CONFLICT (consumer_id, event_seq, attempt)
                DO UPDATE SET at = excluded.at, error = excluded.error";
@@ -123,9 +123,10 @@ pub(super) async fn fail(
     query.execute(&mut *connection).await?;
     let sql = "UPDATE work SET state = CASE WHEN f.due_at IS NULL THEN 3 ELSE 0 END,
                       receipt = NULL, due_at = f.due_at, since = $4,
-                      finished_at = CASE WHEN f.due_at IS NULL THEN $4 END
+                      finished_at = CASE WHEN f.due_at IS NULL THEN $4::bigint END
                FROM unnest($2::bigint[], $3::bigint[]) AS f (seq, due_at)
-               WHERE work.consumer_id = $1 AND work.event_seq = f.seq";
+               WHERE work.consumer_id = $1 AND work.event_seq = ANY ($2)
+                 AND work.event_seq = f.seq";
     let ends: Vec<Option<i64>> = failed.iter().map(|failed| failed.due_at).collect();
     let query = sqlx::query(sql).bind(consumer).bind(&events).bind(ends).bind(now);
     query.execute(&mut *connection).await?;
@@ -133,9 +134,12 @@ pub(super) async fn fail(
     let (lanes, places): (Vec<i64>, Vec<i64>) = firsts.into_iter().unzip();
     let sql = "UPDATE work SET state = 0, attempt = attempt - 1, receipt = NULL, due_at = $4,
                       since = $4
-               FROM unnest($2::bigint[], $3::bigint[]) AS l (lane, first)
-               WHERE work.consumer_id = $1 AND work.lane = l.lane AND work.pos > l.first
-                 AND work.state = 1";
+               WHERE consumer_id = $1 AND event_seq = ANY (ARRAY(
+                   SELECT w.event_seq FROM unnest($2::bigint[], $3::bigint[]) AS l (lane, first)
+                   CROSS JOIN LATERAL (
+                       SELECT event_seq FROM work
+                       WHERE consumer_id = $1 AND lane = l.lane AND pos > l.first AND state = 1
+                       ORDER BY pos) AS w))";
     let query = sqlx::query(sql).bind(consumer).bind(&lanes).bind(places).bind(now);
     query.execute(&mut *connection).await?;
     refresh_lanes(connection, consumer, lanes.into_iter()).await
@@ -151,8 +155,10 @@ async fn dead(connection: &mut PgConnection, consumer: &str, query: DeadQuery) -
     let sizes = found.iter().map(|row| (row.get(0), row.get(1)));
     let (page, more) = query::fitting(sizes, query.limit, query.max_bytes);
     let events = super::read::numbered(connection, &page).await?;
-    let sql = "SELECT event_seq, attempt, at, error FROM attempts
-        WHERE consumer_id = $1 AND event_seq = ANY ($2) ORDER BY event_seq, attempt";
+    let sql = "SELECT a.event_seq, a.attempt, a.at, a.error FROM unnest($2::bigint[]) AS l (event)
+        CROSS JOIN LATERAL (
+            SELECT * FROM attempts WHERE consumer_id = $1 AND event_seq = l.event
+            ORDER BY attempt) AS a";
     let tried = sqlx::query(sql).bind(consumer).bind(page).fetch_all(connection).await?;
     let found = found.iter().map(|row| (row.get(0), row.get(2), Time::from_micros(row.get(3))));
     let tried = tried.iter().map(|row| (row.get(0), query::attempt!(row)));

@@ -152,10 +152,12 @@ pub(super) async fn ack(
     let events: Vec<Sequence> = receipts.iter().map(|receipt| receipt.sequence).collect();
     let tokens: Vec<&[u8]> = receipts.iter().map(|receipt| &receipt.token[..]).collect();
     lock_lanes(connection, settings.id, &events).await?;
+    // The events once more, because the planner would else join with all work of the consumer as
+    // long as it takes the table for a small one.
     let sql = "UPDATE work SET state = 2, due_at = NULL, finished_at = $4
                FROM unnest($2::bigint[], $3::bytea[]) AS r (seq, token)
-               WHERE work.consumer_id = $1 AND work.event_seq = r.seq AND work.receipt = r.token
-                 AND work.state = 1
+               WHERE work.consumer_id = $1 AND work.event_seq = ANY ($2)
+                 AND work.event_seq = r.seq AND work.receipt = r.token AND work.state = 1
                RETURNING work.event_seq, work.receipt, work.lane";
     let query = sqlx::query(sql).bind(settings.id).bind(&events).bind(&tokens);
     let rows = query.bind(settings.now.micros()).fetch_all(&mut *connection).await?;
@@ -165,8 +167,8 @@ pub(super) async fn ack(
     if done.len() < receipts.len() {
         let sql = "SELECT work.event_seq, work.receipt
             FROM unnest($2::bigint[], $3::bytea[]) AS r (seq, token)
-            JOIN work ON work.consumer_id = $1 AND work.event_seq = r.seq
-                     AND work.receipt = r.token AND work.state = 2";
+            JOIN work ON work.consumer_id = $1 AND work.event_seq = ANY ($2)
+                     AND work.event_seq = r.seq AND work.receipt = r.token AND work.state = 2";
         let query = sqlx::query(sql).bind(settings.id).bind(&events).bind(&tokens);
         let rows = query.fetch_all(&mut *connection).await?;
         done.extend(rows.iter().map(|row| (row.get(0), row.get(1))));
@@ -182,10 +184,13 @@ pub(super) async fn lock_lanes(
     consumer: i64,
     events: &[Sequence],
 ) -> Done<()> {
-    let sql = "SELECT 1 FROM lanes WHERE consumer_id = $1 AND lane = ANY (ARRAY(
-                   SELECT lane FROM work
-                   WHERE consumer_id = $1 AND event_seq = ANY ($2) AND lane IS NOT NULL))
-               ORDER BY lane FOR UPDATE";
+    // One by one, because the planner would else read all lanes for the sake of their order.
+    let sql = "SELECT 1 FROM (
+            SELECT DISTINCT lane FROM work
+            WHERE consumer_id = $1 AND event_seq = ANY ($2) AND lane IS NOT NULL
+            ORDER BY lane) AS w
+        CROSS JOIN LATERAL (
+            SELECT 1 FROM lanes WHERE consumer_id = $1 AND lane = w.lane FOR UPDATE) AS l";
     sqlx::query(sql).bind(consumer).bind(events).execute(connection).await?;
     Ok(())
 }
