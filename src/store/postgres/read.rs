@@ -30,7 +30,7 @@ pub(super) async fn events(connection: &mut PgConnection, query: &EventQuery) ->
 }
 
 /// The events of these numbers, in any order.
-async fn numbered(connection: &mut PgConnection, page: &[Sequence]) -> Done<Vec<Event>> {
+pub(super) async fn numbered(connection: &mut PgConnection, page: &[Sequence]) -> Done<Vec<Event>> {
     let sql = concat!(
         "SELECT ",
         event_columns!(),

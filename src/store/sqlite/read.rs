@@ -26,7 +26,10 @@ pub(super) async fn events(connection: &mut SqliteConnection, query: &EventQuery
 }
 
 /// The events of these numbers, in any order.
-async fn numbered(connection: &mut SqliteConnection, page: &[Sequence]) -> Result<Vec<Event>> {
+pub(super) async fn numbered(
+    connection: &mut SqliteConnection,
+    page: &[Sequence],
+) -> Result<Vec<Event>> {
     let sql = concat!(
         "SELECT ",
         event_columns!(),
