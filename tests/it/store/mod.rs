@@ -6,6 +6,7 @@ mod cancel;
 mod claim;
 mod clock;
 mod consumer;
+mod conversations;
 mod durability;
 mod fixture;
 mod identity;
