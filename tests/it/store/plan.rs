@@ -9,6 +9,12 @@ use super::fixture::Fixture;
 /// Every statement of claims and acks stands in this file, whole and without quotes inside.
 const WORK: &str = include_str!("../../../src/store/sqlite/work.rs");
 
+/// The statements that read by conversation, likewise.
+const CONVERSATIONS: [&str; 2] = [
+    include_str!("../../../src/store/conversations.rs"),
+    include_str!("../../../src/store/sqlite/conversations.rs"),
+];
+
 /// Indexes that hold what is unfinished and nothing else.
 const UNFINISHED: [&str; 3] = ["INDEX work_lane", "INDEX work_due", "INDEX lanes_due"];
 
@@ -38,6 +44,7 @@ fn grow<'a>(sql: &str, steps: &'a [String]) -> Vec<&'a String> {
         if let Some(scanned) = step.strip_prefix("SCAN ") {
             return !(made.contains(scanned)
                 || scanned.contains("VIRTUAL TABLE")
+                || scanned == "CONSTANT ROW"
                 || scanned == consumers);
         }
         step.ends_with("USING PRIMARY KEY (consumer_id=?)")
@@ -55,6 +62,21 @@ async fn claims_and_acks_cost_the_same_however_much_is_finished() {
         assert!(!steps.is_empty(), "{sql}");
         let grow = grow(sql, &steps);
         assert!(grow.is_empty(), "{sql}\n{steps:#?}");
+    }
+    fixture.finish().await;
+}
+
+#[tokio::test]
+async fn conversations_are_read_by_index_alone() {
+    let fixture = Fixture::sqlite().await;
+    let statements = CONVERSATIONS.map(statements).concat();
+    assert!(statements.len() >= 7, "{statements:#?}");
+    for sql in statements {
+        let steps = steps(fixture.raw.sqlite_pool(), sql).await;
+        let grow = grow(sql, &steps);
+        assert!(grow.is_empty() && !steps.is_empty(), "{sql}\n{steps:#?}");
+        let sorts = steps.iter().any(|step| step.contains("TEMP B-TREE"));
+        assert!(!sorts, "{sql}\n{steps:#?}");
     }
     fixture.finish().await;
 }
