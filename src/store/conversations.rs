@@ -29,27 +29,41 @@ const RECENT_BYTES: i64 = 64 << 10;
 /// The first and the last number there is.
 pub(super) const ENDS: &str = "SELECT (SELECT min(seq) FROM events), (SELECT max(seq) FROM events)";
 
-/// The latest event of each conversation, before `$1` and not before `$2`: one that no other of the
-/// same subject follows. Numbers are walked down, so the limit ends the reading.
-pub(super) const LATEST: &str = "SELECT e.seq FROM events AS e
-    CROSS JOIN sources AS s
-    WHERE e.seq < $1 AND e.seq >= $2 AND e.subject IS NOT NULL AND s.id = e.source_id
-      AND (CAST($3 AS TEXT) IS NULL OR e.channel = $3)
-      AND (CAST($4 AS TEXT) IS NULL OR s.name = $4)
-      AND NOT EXISTS (SELECT 1 FROM events AS n WHERE n.conversation = e.conversation
-                      AND n.seq > e.seq AND n.subject = e.subject)
-    ORDER BY e.seq DESC LIMIT $5";
+/// The latest event of each conversation that has any before `$1` and not before `$2`, unless it has
+/// later ones: then it was found there. Grouped first, because a long conversation would else be
+/// looked up once for each of its events.
+pub(super) const LATEST: &str = "SELECT w.seq FROM (
+        SELECT e.conversation, e.subject, max(e.seq) AS seq FROM events AS e
+        CROSS JOIN sources AS s
+        WHERE e.seq < $1 AND e.seq >= $2 AND e.subject IS NOT NULL AND s.id = e.source_id
+          AND (CAST($3 AS TEXT) IS NULL OR e.channel = $3)
+          AND (CAST($4 AS TEXT) IS NULL OR s.name = $4)
+        GROUP BY e.conversation, e.subject) AS w
+    WHERE NOT EXISTS (SELECT 1 FROM events AS n WHERE n.conversation = w.conversation
+                      AND n.seq > w.seq AND n.subject = w.subject)
+    ORDER BY w.seq DESC LIMIT $5";
 
-/// The part of the numbers that a page looks at: not before the first, before the second. None if
-/// there is nothing to look at.
-pub(super) fn window(
+/// Numbers that are looked at first; where they do not hold enough conversations, the next window is
+/// larger, because they are few among many events.
+const WINDOW: Sequence = 1000;
+
+/// The numbers that a page looks at, part by part: not before the first, before the second.
+pub(super) fn windows(
     ends: (Option<Sequence>, Option<Sequence>),
     query: &ConversationQuery,
-) -> Option<(Sequence, Sequence)> {
-    let (first, last) = (ends.0?, ends.1?);
-    let before = last.saturating_add(1).min(query.after.unwrap_or(Sequence::MAX));
-    let from = before.saturating_sub(query.look).max(first);
-    (from < before).then_some((from, before))
+) -> Vec<(Sequence, Sequence)> {
+    let (Some(first), Some(last)) = ends else { return Vec::new() };
+    let mut before = last.saturating_add(1).min(query.after.unwrap_or(Sequence::MAX));
+    let end = before.saturating_sub(query.look).max(first);
+    let mut size = WINDOW;
+    let mut windows = Vec::new();
+    while end < before {
+        let from = before.saturating_sub(size).max(end);
+        windows.push((from, before));
+        before = from;
+        size = size.saturating_mul(4);
+    }
+    windows
 }
 
 /// A conversation's latest event and, newest first, those to be read with it.
@@ -114,15 +128,16 @@ pub(super) fn page(
     ConversationPage { conversations: chosen.into_iter().filter_map(&mut read).collect(), next }
 }
 
-/// Where the next page goes on: behind the last conversation if there may be more in this window,
-/// else before the window if there is anything.
+/// Where the next page goes on: behind the last conversation chosen if there may be more of them,
+/// else before the numbers that were looked at, if there are any.
 pub(super) fn next(
     chosen: &[Chosen],
     is_whole: bool,
-    (from, first): (Sequence, Sequence),
+    looked_from: Sequence,
+    first: Option<Sequence>,
 ) -> Option<Sequence> {
     let last = chosen.last().filter(|_| !is_whole).map(|(latest, _)| *latest);
-    last.or((from > first).then_some(from))
+    last.or_else(|| first.filter(|first| looked_from > *first).map(|_| looked_from))
 }
 
 #[cfg(test)]
@@ -130,18 +145,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_is_looked_at_and_the_next_goes_on_below() {
-        let query = |after, look| ConversationQuery { after, look, ..ConversationQuery::default() };
+    fn windows_grow_until_all_that_may_be_is_looked_at() {
+        let look = |ends, after, look| {
+            windows(ends, &ConversationQuery { after, look, ..ConversationQuery::default() })
+        };
         let ends = (Some(3), Some(20));
-        assert_eq!(window(ends, &query(None, 100)), Some((3, 21)));
-        assert_eq!(window(ends, &query(None, 5)), Some((16, 21)));
-        assert_eq!(window(ends, &query(Some(16), 5)), Some((11, 16)));
-        assert_eq!(window(ends, &query(Some(3), 5)), None);
-        assert_eq!(window(ends, &query(Some(i64::MIN), i64::MAX)), None);
-        assert_eq!(window((None, None), &query(None, 5)), None);
-        assert_eq!(next(&[(18, vec![])], true, (16, 3)), Some(16));
-        assert_eq!(next(&[(18, vec![])], false, (16, 3)), Some(18));
-        assert_eq!(next(&[], true, (3, 3)), None);
+        assert_eq!(look(ends, None, 100), [(3, 21)]);
+        assert_eq!(look(ends, None, 5), [(16, 21)]);
+        assert_eq!(look(ends, Some(16), 5), [(11, 16)]);
+        assert_eq!(look(ends, Some(3), 5), []);
+        assert_eq!(look(ends, Some(i64::MIN), i64::MAX), []);
+        assert_eq!(look((None, None), None, 5), []);
+        let many = (Some(1), Some(10_000));
+        assert_eq!(look(many, None, i64::MAX), [(9001, 10_001), (5001, 9001), (1, 5001)]);
+        assert_eq!(look(many, None, 6000), [(9001, 10_001), (5001, 9001), (4001, 5001)]);
+        assert_eq!(look(many, Some(i64::MAX), 1), [(10_000, 10_001)]);
+    }
+
+    #[test]
+    fn the_next_page_goes_on_below() {
+        assert_eq!(next(&[(18, vec![])], true, 16, Some(3)), Some(16));
+        assert_eq!(next(&[(18, vec![])], false, 16, Some(3)), Some(18));
+        assert_eq!(next(&[(18, vec![])], true, 3, Some(3)), None);
+        assert_eq!(next(&[], true, 3, None), None);
     }
 
     #[test]

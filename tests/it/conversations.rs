@@ -14,6 +14,15 @@ use crate::support::place::{Kind, MAIN, Place};
 const BOT: i64 = 4242;
 const ACCOUNT: &str = "acc_8c21d0";
 
+/// One consumer of everything, one of what comes by UnifyPort.
+const CONSUMERS: &str = "
+[[consumer]]
+name = \"a\"
+[[consumer]]
+name = \"b\"
+filter = { channels = [\"whatsapp\"] }
+";
+
 /// A delivery of this type about conversation `chat`.
 fn delivery(id: &str, event_type: &str, chat: &str, message: Value) -> Delivery {
     let body = json!({
@@ -63,12 +72,7 @@ async fn both_receivers_are_merged(kind: Kind) {
         "[[telegram]]\nname = \"support\"\ntoken = {{ env = \"BOT_TOKEN\" }}\napi_url = \"{}\"\n",
         fake.api_url()
     );
-    let place = Place::with(
-        kind,
-        &format!(
-            "{bot}{MAIN}[[consumer]]\nname = \"a\"\n[[consumer]]\nname = \"b\"\nfilter = {{ channels = [\"whatsapp\"] }}\n"
-        ),
-    );
+    let place = Place::with(kind, &format!("{bot}{MAIN}{CONSUMERS}"));
     let place = place.env("BOT_TOKEN", &token::example(BOT));
     let gateway = place.start();
     let (public, address) = (gateway.public, gateway.private);

@@ -10,7 +10,7 @@ use super::session::Failure;
 use super::{PostgresStore, read, transaction};
 use crate::conversation::{ConversationPage, ConversationQuery, TypedQuery, UNFINISHED_COUNTED};
 use crate::event::{EventQuery, Page, Sequence};
-use crate::store::conversations::{ENDS, LATEST, RECENT, choose, next, page, window};
+use crate::store::conversations::{ENDS, LATEST, RECENT, choose, next, page, windows};
 use crate::store::{Conversations, Result, bound, plan, query};
 
 type Done<T> = std::result::Result<T, Failure>;
@@ -32,14 +32,20 @@ async fn conversations(
 ) -> Done<ConversationPage> {
     let ends = sqlx::query(ENDS).fetch_one(&mut *connection).await?;
     let ends: (Option<Sequence>, Option<Sequence>) = (ends.get(0), ends.get(1));
-    let Some((from, before)) = window(ends, query) else {
-        return Ok(ConversationPage::default());
-    };
-    let statement = sqlx::query_scalar(LATEST).bind(before).bind(from);
-    let statement = statement.bind(query.channel.as_deref().map(storable));
-    let statement = statement.bind(query.source.as_deref().map(storable));
-    let latest: Vec<Sequence> =
-        statement.bind(limit(query.limit)).fetch_all(&mut *connection).await?;
+    let mut latest: Vec<Sequence> = Vec::new();
+    let mut looked_from = 0;
+    for (from, before) in windows(ends, query) {
+        let statement = sqlx::query_scalar(LATEST).bind(before).bind(from);
+        let statement = statement.bind(query.channel.as_deref().map(storable));
+        let statement = statement.bind(query.source.as_deref().map(storable));
+        let statement = statement.bind(limit(query.limit - latest.len()));
+        let found: Vec<Sequence> = statement.fetch_all(&mut *connection).await?;
+        latest.extend(found);
+        looked_from = from;
+        if latest.len() >= query.limit {
+            break;
+        }
+    }
 
     let sql = "SELECT c.seq, r.seq, r.size FROM events AS c
         CROSS JOIN LATERAL (
@@ -51,7 +57,7 @@ async fn conversations(
     let recent = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2)));
     let (chosen, fits) = choose(&latest, recent, query.max_bytes);
     let is_whole = fits && latest.len() < query.limit;
-    let next = next(&chosen, is_whole, (from, ends.0.unwrap_or(from)));
+    let next = next(&chosen, is_whole, looked_from, ends.0);
 
     let all = chosen.iter().flat_map(|(latest, before)| before.iter().chain([latest]));
     let all: Vec<Sequence> = all.copied().collect();

@@ -9,7 +9,7 @@ use super::error::of;
 use super::{SqliteStore, read};
 use crate::conversation::{ConversationPage, ConversationQuery, TypedQuery, UNFINISHED_COUNTED};
 use crate::event::{EventQuery, Page, Sequence};
-use crate::store::conversations::{ENDS, LATEST, RECENT, choose, next, page, window};
+use crate::store::conversations::{ENDS, LATEST, RECENT, choose, next, page, windows};
 use crate::store::{Conversations, Result, bound, plan, query};
 
 #[async_trait]
@@ -29,12 +29,19 @@ async fn conversations(
 ) -> Result<ConversationPage> {
     let ends = sqlx::query(ENDS).fetch_one(&mut *connection).await.map_err(of)?;
     let ends: (Option<Sequence>, Option<Sequence>) = (ends.get(0), ends.get(1));
-    let Some((from, before)) = window(ends, query) else {
-        return Ok(ConversationPage::default());
-    };
-    let statement = sqlx::query_scalar(LATEST).bind(before).bind(from);
-    let statement = statement.bind(&query.channel).bind(&query.source).bind(limit(query.limit));
-    let latest: Vec<Sequence> = statement.fetch_all(&mut *connection).await.map_err(of)?;
+    let mut latest: Vec<Sequence> = Vec::new();
+    let mut looked_from = 0;
+    for (from, before) in windows(ends, query) {
+        let statement = sqlx::query_scalar(LATEST).bind(before).bind(from);
+        let statement = statement.bind(&query.channel).bind(&query.source);
+        let statement = statement.bind(limit(query.limit - latest.len()));
+        let found: Vec<Sequence> = statement.fetch_all(&mut *connection).await.map_err(of)?;
+        latest.extend(found);
+        looked_from = from;
+        if latest.len() >= query.limit {
+            break;
+        }
+    }
 
     let sql = "SELECT c.seq, r.seq, r.size FROM json_each($1) AS j
         CROSS JOIN events AS c ON c.seq = j.value
@@ -47,7 +54,7 @@ async fn conversations(
     let recent = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2)));
     let (chosen, fits) = choose(&latest, recent, query.max_bytes);
     let is_whole = fits && latest.len() < query.limit;
-    let next = next(&chosen, is_whole, (from, ends.0.unwrap_or(from)));
+    let next = next(&chosen, is_whole, looked_from, ends.0);
 
     let all = chosen.iter().flat_map(|(latest, before)| before.iter().chain([latest]));
     let all: Vec<Sequence> = all.copied().collect();
@@ -63,8 +70,7 @@ async fn unfinished(
 ) -> Result<HashMap<Sequence, i64>> {
     let shown = super::json(shown.iter().copied());
     // A lane may be shared by two subjects.
-    let sql = "SELECT c.seq, (SELECT count(*) FROM (
-            SELECT 1 FROM consumers
+    let sql = "SELECT c.seq, (SELECT count(*) FROM (SELECT 1 FROM consumers
             CROSS JOIN work AS w INDEXED BY work_lane
                 ON w.consumer_id = consumers.id AND w.lane = c.conversation AND w.state < 2
                AND w.lane IS NOT NULL

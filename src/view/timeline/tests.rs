@@ -171,7 +171,8 @@ fn what_only_names_a_message_is_neither_edited_nor_deleted() {
 #[test]
 fn an_edit_without_an_id_stands_for_itself() {
     let odd = telegram(2, "edited_message", json!({"text": "?"}));
-    let timeline = changed(&[odd.clone()], &[odd]);
+    let page = [odd];
+    let timeline = changed(&page, &page);
     assert!(!timeline.has_orphans() && !timeline.can_change());
     assert_eq!(lines(timeline), ["2 ?*"]);
 }
@@ -180,7 +181,8 @@ fn an_edit_without_an_id_stands_for_itself() {
 fn what_has_no_view_is_an_entry_all_the_same() {
     let mut odd = said(1, 10, "a");
     odd.body = Bytes::from_static(b"no json \xff");
-    let entries = changed(&[odd.clone()], &[odd]).finish().0;
+    let page = [odd];
+    let entries = changed(&page, &page).finish().0;
     assert_eq!(entries[0].message, Message::of_kind(Kind::Other));
 }
 

@@ -45,7 +45,7 @@ fn grow<'a>(sql: &str, steps: &'a [String]) -> Vec<&'a String> {
             return !(made.contains(scanned)
                 || scanned.contains("VIRTUAL TABLE")
                 || scanned == "CONSTANT ROW"
-                || scanned == consumers);
+                || scanned.split(' ').next() == Some(consumers));
         }
         step.ends_with("USING PRIMARY KEY (consumer_id=?)")
     };
@@ -75,8 +75,6 @@ async fn conversations_are_read_by_index_alone() {
         let steps = steps(fixture.raw.sqlite_pool(), sql).await;
         let grow = grow(sql, &steps);
         assert!(grow.is_empty() && !steps.is_empty(), "{sql}\n{steps:#?}");
-        let sorts = steps.iter().any(|step| step.contains("TEMP B-TREE"));
-        assert!(!sorts, "{sql}\n{steps:#?}");
     }
     fixture.finish().await;
 }
