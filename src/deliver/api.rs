@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
-use super::{attempts, effects, events, work};
+use super::{attempts, conversations, effects, events, messages, work};
 use crate::http::body::BodyLimits;
 use crate::http::problem::Refusal;
 use crate::inbox::Inbox;
@@ -46,6 +46,8 @@ pub fn routes(api: Api) -> Router {
         .route("/v1/events", get(events::list))
         .route("/v1/events/{id}", get(events::one))
         .route("/v1/events/{id}/raw", get(events::raw))
+        .route("/v1/conversations", get(conversations::list))
+        .route("/v1/conversations/messages", get(messages::list))
         .with_state(api)
 }
 

@@ -2,9 +2,11 @@
 
 mod api;
 mod attempts;
+mod conversations;
 mod effects;
 mod events;
 mod json;
+mod messages;
 mod receipts;
 mod work;
 

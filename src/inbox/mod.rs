@@ -4,6 +4,7 @@
 //! while they do.
 
 mod attempts;
+mod conversations;
 mod effects;
 mod group;
 mod queue;

@@ -8,8 +8,10 @@
 mod architecture;
 mod cli;
 mod config;
+mod conversations;
 mod demo;
 mod fake_bot_api;
+mod golden;
 mod http;
 mod json;
 mod json_reference;

@@ -7,6 +7,7 @@ mod cancel;
 mod claim;
 mod clock;
 mod consumer;
+mod conversations;
 mod dead;
 mod durability;
 mod effects;
