@@ -6,6 +6,7 @@
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod consumer;
 pub mod deliver;
 pub mod event;
 pub mod http;

@@ -22,13 +22,14 @@ pub(super) struct Settings {
     pub(super) id: i64,
     pub(super) lease: i64,
     pub(super) max_attempts: i64,
+    /// Claims are empty: an operator wants it so, or the consumer is being filled.
     pub(super) paused: bool,
     pub(super) now: Time,
 }
 
 pub(super) async fn settings(connection: &mut PgConnection, consumer: &str) -> Done<Settings> {
     let sql = concat!(
-        "SELECT id, lease, max_attempts, paused, ",
+        "SELECT id, lease, max_attempts, paused <> 0 OR fill_next IS NOT NULL, ",
         super::now!(),
         " FROM consumers WHERE name = $1"
     );
@@ -38,7 +39,7 @@ pub(super) async fn settings(connection: &mut PgConnection, consumer: &str) -> D
         id: row.get(0),
         lease: row.get(1),
         max_attempts: row.get(2),
-        paused: row.get::<i64, _>(3) != 0,
+        paused: row.get(3),
         now: Time::from_micros(row.get(4)),
     })
 }
@@ -251,6 +252,6 @@ pub(super) async fn next_due(connection: &mut PgConnection, consumer: &str) -> D
     Ok(due.map(|due| due.saturating_sub(settings.now.micros())))
 }
 
-fn limit(max: usize) -> i64 {
+pub(super) fn limit(max: usize) -> i64 {
     i64::try_from(max).unwrap_or(i64::MAX)
 }

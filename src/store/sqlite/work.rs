@@ -32,6 +32,9 @@ pub(super) async fn make(
                                         IN (SELECT value FROM json_each(c.source_names)))";
     let query = sqlx::query(sql).bind(first).bind(last).bind(now.micros());
     query.execute(&mut *connection).await.map_err(of)?;
+    let sql = "UPDATE consumers AS c SET work_count = work_count + (
+                   SELECT count(*) FROM work WHERE consumer_id = c.id AND event_seq BETWEEN $1 AND $2)";
+    sqlx::query(sql).bind(first).bind(last).execute(&mut *connection).await.map_err(of)?;
     let sql = "INSERT INTO lanes (consumer_id, lane, head, due_at, since)
         SELECT c.id, w.lane, min(w.pos), $3, $3
         FROM consumers AS c CROSS JOIN work AS w ON w.consumer_id = c.id
@@ -49,6 +52,7 @@ pub(super) struct Settings {
     pub(super) id: i64,
     pub(super) lease: i64,
     pub(super) max_attempts: i64,
+    /// Claims are empty: an operator wants it so, or the consumer is being filled.
     pub(super) paused: bool,
 }
 
@@ -56,11 +60,12 @@ pub(super) async fn settings(
     connection: &mut SqliteConnection,
     consumer: &str,
 ) -> Result<Settings> {
-    let sql = "SELECT id, lease, max_attempts, paused FROM consumers WHERE name = $1";
+    let sql = "SELECT id, lease, max_attempts, paused <> 0 OR fill_next IS NOT NULL
+               FROM consumers WHERE name = $1";
     let row = sqlx::query(sql).bind(consumer).fetch_optional(connection).await.map_err(of)?;
     let row = row.ok_or_else(|| StoreError::UnknownConsumer(consumer.to_owned()))?;
     let (id, lease) = (row.get(0), row.get(1));
-    Ok(Settings { id, lease, max_attempts: row.get(2), paused: row.get::<i64, _>(3) != 0 })
+    Ok(Settings { id, lease, max_attempts: row.get(2), paused: row.get(3) })
 }
 
 /// Leases what is due as [`crate::store::Store::claim`] says.
@@ -289,6 +294,6 @@ pub(super) async fn next_due(
     Ok(due.map(|due| due.saturating_sub(now.micros())))
 }
 
-fn limit(max: usize) -> i64 {
+pub(super) fn limit(max: usize) -> i64 {
     i64::try_from(max).unwrap_or(i64::MAX)
 }

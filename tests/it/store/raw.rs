@@ -123,6 +123,8 @@ impl Raw {
             "BEGIN;
              UPDATE work SET due_at = due_at - {by}, since = since - {by} WHERE state < 2;
              UPDATE lanes SET due_at = due_at - {by}, since = since - {by} WHERE head IS NOT NULL;
+             UPDATE consumers SET created_at = created_at - {by},
+                                  last_claim_at = last_claim_at - {by};
              UPDATE pollers SET lease_until = lease_until - {by};
              COMMIT"
         );
