@@ -7,6 +7,7 @@ mod claim;
 mod clock;
 mod consumer;
 mod durability;
+mod filling;
 mod fixture;
 mod identity;
 mod lease;
@@ -17,9 +18,11 @@ mod property;
 mod quarantine;
 mod raw;
 mod read;
+mod removal;
 mod sample;
 mod schema;
 mod source;
+mod standing;
 
 /// Makes a test of each case, an async function that takes `&mut Fixture`, for each store.
 macro_rules! conformance {
