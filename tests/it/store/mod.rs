@@ -8,7 +8,7 @@ mod clock;
 mod consumer;
 mod durability;
 mod filling;
-mod fixture;
+pub(crate) mod fixture;
 mod identity;
 mod lease;
 mod model;
