@@ -33,8 +33,10 @@ async fn steps(pool: &SqlitePool, sql: &str) -> Vec<String> {
 /// The steps that read more the more is finished.
 fn grow<'a>(sql: &str, steps: &'a [String]) -> Vec<&'a String> {
     // Results of a step before, which was judged by itself.
-    let made: HashSet<_> =
-        steps.iter().filter_map(|step| step.strip_prefix("CO-ROUTINE ")).collect();
+    let name = |step: &'a String| {
+        step.strip_prefix("CO-ROUTINE ").or_else(|| step.strip_prefix("MATERIALIZE "))
+    };
+    let made: HashSet<_> = steps.iter().filter_map(name).collect();
     // Consumers are few.
     let consumers = if sql.contains("consumers AS c") { "c" } else { "consumers" };
     let grows = |step: &&String| {
@@ -58,7 +60,8 @@ async fn claims_and_acks_cost_the_same_however_much_is_finished() {
     assert!(statements.len() >= 24, "{statements:#?}");
     for sql in statements {
         let steps = steps(fixture.raw.sqlite_pool(), sql).await;
-        assert!(!steps.is_empty(), "{sql}");
+        // What only inserts the values it is given has no plan.
+        assert!(!steps.is_empty() || sql.contains("VALUES ("), "{sql}");
         let grow = grow(sql, &steps);
         assert!(grow.is_empty(), "{sql}\n{steps:#?}");
     }
