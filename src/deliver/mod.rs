@@ -2,6 +2,7 @@
 
 mod api;
 mod attempts;
+mod consumers;
 mod conversations;
 mod effects;
 mod events;
@@ -11,4 +12,5 @@ mod receipts;
 mod work;
 
 pub use api::{Api, routes};
+pub use consumers::{List, Shown, shown, shown_list};
 pub use json::{dead_letter, detail, item};

@@ -8,6 +8,7 @@
 mod architecture;
 mod cli;
 mod config;
+mod consumers;
 mod conversations;
 mod demo;
 mod fake_bot_api;

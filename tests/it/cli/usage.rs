@@ -5,13 +5,14 @@ use super::*;
 #[test]
 fn every_command_explains_itself() {
     let home = Home::new("");
-    let groups: [(&str, &[&str]); 9] = [
+    let groups: [(&str, &[&str]); 10] = [
         ("serve", &[]),
         ("demo", &[]),
         ("check", &[]),
         ("migrate", &[]),
         ("events", &["list", "show", "raw", "tail"]),
         ("sources", &["list", "forget"]),
+        ("consumers", &["list", "show", "add", "pause", "resume", "remove"]),
         ("unifyport", &["sign", "verify", "send"]),
         ("completions", &[]),
         ("man", &[]),
