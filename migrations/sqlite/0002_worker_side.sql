@@ -12,3 +12,6 @@ CREATE INDEX identities_expiring ON identities (expires_at) WHERE expires_at IS 
 -- Removing an event finds its effects; those that nothing was recorded for are few.
 CREATE INDEX effects_event ON effects (event_seq);
 CREATE INDEX effects_begun ON effects (consumer_id, begun_at) WHERE state = 'begun';
+
+-- Dead work is brought back in order of receipt, however much of it there is.
+CREATE INDEX work_dead_event ON work (consumer_id, event_seq) WHERE state = 3;

@@ -2,13 +2,17 @@
 
 mod check;
 mod completions;
+mod consumer;
 mod context;
+mod dead;
 mod demo;
 mod events;
 mod gaps;
 mod man;
 mod migrate;
 mod output;
+mod replay;
+mod requeue;
 mod serve;
 mod sources;
 mod table;
@@ -79,6 +83,14 @@ enum Command {
     /// Read the inbox.
     #[command(subcommand, after_help = "Example: inboxd events list --since 2h")]
     Events(events::Events),
+    /// Make finished work due again: that of the events for which all that is given holds.
+    ///
+    /// Done and dead work becomes as new, behind all that waits. Unfinished work is left as it is.
+    #[command(after_help = "Example: inboxd replay --since 2h --channel whatsapp")]
+    Replay(replay::Replay),
+    /// Make dead work due again.
+    #[command(subcommand, after_help = "Example: inboxd dead requeue --all")]
+    Dead(dead::Dead),
     /// See the receivers that the store knows, or forget one.
     #[command(subcommand, after_help = "Example: inboxd sources list")]
     Sources(sources::Sources),
@@ -156,6 +168,8 @@ async fn run(arguments: Arguments, env: Env) -> anyhow::Result<()> {
         Command::Check(command) => check::check(command, &context.config()?).await,
         Command::Migrate => migrate::migrate(&context.config_to_look()?).await,
         Command::Events(command) => events::events(command, &context).await,
+        Command::Replay(command) => replay::replay(command, &context).await,
+        Command::Dead(command) => dead::dead(command, &context).await,
         Command::Sources(command) => sources::sources(command, &context).await,
         Command::Gaps(command) => gaps::gaps(command, &context).await,
         Command::Telegram(command) => telegram::telegram(command, &context).await,

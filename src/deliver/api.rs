@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
-use super::{events, work};
+use super::{events, replay, work};
 use crate::http::body::BodyLimits;
 use crate::http::problem::Refusal;
 use crate::inbox::Inbox;
@@ -36,6 +36,8 @@ pub fn routes(api: Api) -> Router {
     Router::new()
         .route("/v1/consumers/{consumer}/claim", post(work::claim))
         .route("/v1/consumers/{consumer}/ack", post(work::ack))
+        .route("/v1/consumers/{consumer}/replay", post(replay::replay))
+        .route("/v1/consumers/{consumer}/dead/requeue", post(replay::requeue))
         .route("/v1/events", get(events::list))
         .route("/v1/events/{id}", get(events::one))
         .route("/v1/events/{id}/raw", get(events::raw))

@@ -6,6 +6,7 @@
 mod group;
 mod queue;
 mod refuse;
+mod replay;
 mod wake;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use refuse::Refusals;
 use wake::Wake;
 
 pub use crate::store::{Checkpoint, Store, StoreError};
+pub use replay::replay;
 
 /// Receipts that may wait for a commit.
 const QUEUE_ROWS: usize = 4096;

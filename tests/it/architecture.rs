@@ -19,6 +19,7 @@ const ARROWS: &[(&str, Imports, &str)] = &[
     ("clock", Only(&[]), "everything stands on it"),
     ("event", Only(NOUNS), "the nouns stand on nothing else"),
     ("source", Only(NOUNS), "the nouns stand on nothing else"),
+    ("replay", Only(NOUNS), "the nouns stand on nothing else"),
     ("work", Only(NOUNS), "the nouns stand on nothing else"),
     ("json", Only(NOUNS), "reading JSON is a function of the bytes"),
     ("view", Only(NOUNS), "a view is a function of the bytes"),
@@ -32,11 +33,12 @@ const ARROWS: &[(&str, Imports, &str)] = &[
     ("simulate", Only(PURE), "what checks the product must not share its mistakes"),
     ("", Never(&["cli"]), "only the binary knows the command line"),
 ];
-const NOUNS: &[&str] = &["clock", "event", "json", "source", "work"];
+const NOUNS: &[&str] = &["clock", "event", "json", "replay", "source", "work"];
 const UNDER_THE_INBOX: &[&str] = &[
     "clock",
     "event",
     "json",
+    "replay",
     "retry",
     "shutdown",
     "source",
@@ -49,8 +51,17 @@ const ABOVE_THE_STORE: &[&str] =
     &["cli", "deliver", "http", "inbox", "lib", "operate", "receive", "simulate"];
 
 /// Values and functions on them: no input or output, so that a test needs nothing but arguments.
-const PURE: &[&str] =
-    &["event", "json", "receive::unifyport::signature", "retry", "source", "view", "work", "clock"];
+const PURE: &[&str] = &[
+    "event",
+    "json",
+    "receive::unifyport::signature",
+    "replay",
+    "retry",
+    "source",
+    "view",
+    "work",
+    "clock",
+];
 
 /// `(what a path begins with, the one module where it may stand, because)`.
 const OUTSIDE: &[(&str, &str, &str)] = &[("sqlx", "store", "SQL stands in the store")];
