@@ -17,6 +17,8 @@ mod property;
 mod quarantine;
 mod raw;
 mod read;
+mod replay;
+mod replay_choice;
 mod sample;
 mod schema;
 mod source;
