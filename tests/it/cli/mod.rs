@@ -10,6 +10,7 @@ use super::support::process::{Gateway, Home};
 
 mod events;
 mod examples;
+mod replay;
 mod sources;
 mod tail;
 mod telegram;

@@ -80,7 +80,7 @@ impl Work {
 pub(crate) struct Model {
     pub(crate) now: i64,
     pub(crate) events: Vec<Event>,
-    /// In the order of events for each reader.
+    /// In its order for each reader.
     pub(crate) work: Vec<Work>,
     readers: Vec<Reader>,
     keys: BTreeMap<(char, u8), usize>,
@@ -176,6 +176,23 @@ impl Model {
             work.state = State::Done { claim };
         }
         work.state == State::Done { claim }
+    }
+
+    /// Makes finished work due again, or only what is dead of it, and counts it.
+    pub(crate) fn replay(&mut self, reader: usize, dead: bool, rare: bool) -> usize {
+        let events = &self.events;
+        let meant = |work: &mut Work| {
+            let state = if dead { work.state == State::Dead } else { !work.unfinished() };
+            work.reader == reader && state && (!rare || events[work.event].item.rare())
+        };
+        let mut again: Vec<Work> = self.work.extract_if(.., meant).collect();
+        again.sort_by_key(|work| work.event);
+        let count = again.len();
+        for Work { reader, event, .. } in again {
+            let (state, attempt, due) = (State::Ready, 0, self.now);
+            self.work.push(Work { reader, event, state, attempt, due });
+        }
+        count
     }
 
     /// How long until something is claimable.

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use inboxd::event::{Appended, NewEvent, Sequence};
+use inboxd::replay::Selection;
 use inboxd::work::{ClaimRequest, Consumer, Filter, Ordering, Receipt};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,6 +12,7 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 
 use super::fixture::{Fixture, consumer};
 use super::model::{Item, Model, Outcome, Reader, State};
+use super::replay::replay_for;
 use super::sample::{Vary, sample};
 
 const READERS: [Reader; 2] = [
@@ -39,6 +41,12 @@ enum Step {
         reader: Option<usize>,
         made_up: bool,
     },
+    Replay {
+        reader: usize,
+        dead: bool,
+        rare: bool,
+        limit: usize,
+    },
     Pass(u32),
     Reopen,
 }
@@ -52,6 +60,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(reader, max, lease)| Step::Claim { reader, max, lease }),
         6 => (vec(0..12usize, 0..5), prop::option::weighted(0.1, 0..READERS.len()), any::<bool>())
             .prop_map(|(recent, reader, made_up)| Step::Ack { recent, reader, made_up }),
+        2 => (0..READERS.len(), any::<bool>(), any::<bool>(), 1..9usize)
+            .prop_map(|(reader, dead, rare, limit)| Step::Replay { reader, dead, rare, limit }),
         4 => (1..4u32).prop_map(Step::Pass),
         1 => Just(Step::Reopen),
     ];
@@ -82,6 +92,13 @@ impl Pair<'_> {
                 self.claim(*reader, *max, *lease).await;
             }
             Step::Ack { recent, reader, made_up } => self.ack(recent, *reader, *made_up).await,
+            Step::Replay { reader, dead, rare, limit } => {
+                let event_type = rare.then(|| "rare".to_owned());
+                let selection = Selection { dead: *dead, event_type, ..Selection::default() };
+                let name = READERS[*reader].name;
+                let count = replay_for(self.fixture, name, selection, *limit).await;
+                assert_eq!(count, self.model.replay(*reader, *dead, *rare));
+            }
             Step::Pass(units) => self.pass(*units).await,
             Step::Reopen => self.fixture.reopen().await,
         }
@@ -154,7 +171,9 @@ impl Pair<'_> {
         let sql = "SELECT c.name || ' ' || w.event_seq || ' ' || w.state || ' ' || w.attempt
                    FROM work AS w JOIN consumers AS c ON c.id = w.consumer_id
                    ORDER BY w.event_seq, c.id";
-        let work = self.model.work.iter().map(|work| {
+        let mut work: Vec<_> = self.model.work.iter().collect();
+        work.sort_by_key(|work| (work.event, work.reader));
+        let work = work.into_iter().map(|work| {
             let state = match work.state {
                 State::Ready => 0,
                 State::Leased { .. } => 1,
