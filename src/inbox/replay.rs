@@ -6,8 +6,8 @@ use super::Inbox;
 use crate::replay::{Replayed, Selection};
 use crate::store::{Store, StoreError};
 
-/// Events looked at in one transaction: few enough that receipts hardly wait for it.
-const BATCH: usize = 500;
+/// Work in one transaction: so little that receipts hardly wait for it.
+const BATCH: usize = 200;
 
 /// Makes due again the finished work of `consumer` that `selection` means, and counts it. Each batch
 /// is a transaction; `made` hears of it and may end the replay by an error. Where that or anything

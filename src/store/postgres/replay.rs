@@ -11,8 +11,8 @@ use super::{PostgresStore, append, transaction};
 use crate::clock::Time;
 use crate::event::Sequence;
 use crate::replay::{Place, Replayed, Selection};
-use crate::store::replay::{Way, beyond, least_state, way};
-use crate::store::{Replays, Result, bound};
+use crate::store::replay::{Meant, Way, beyond, bound, least_state, looks, way};
+use crate::store::{Replays, Result};
 
 type Done<T> = std::result::Result<T, Failure>;
 
@@ -45,10 +45,10 @@ async fn step(
         Some(place) => place,
         None => Place { after: 0, last: last(connection).await?, began: settings.now },
     };
-    let looked_at = look(connection, settings.id, selection, &place, limit).await?;
-    let meant = meant(connection, &settings, selection, &place, &looked_at).await?;
+    let looked_at = look(connection, settings.id, selection, &place, looks(limit)).await?;
+    let meant = meant(connection, &settings, selection, &place, &looked_at, limit).await?;
     let count = if meant.is_empty() { 0 } else { again(connection, &settings, &meant).await? };
-    Ok(Replayed { count, next: beyond(&place, &looked_at, limit) })
+    Ok(Replayed { count, next: beyond(&place, &looked_at, &meant, limit) })
 }
 
 /// The last number given, to an event or to a place in the order of work.
@@ -84,7 +84,7 @@ async fn look(
         Way::All => all,
     };
     let query = sqlx::query_scalar(sql).bind(place.after).bind(place.last);
-    let query = query.bind(bound(limit as u64));
+    let query = query.bind(bound(limit));
     let query = match way {
         Way::Ids(ids) => query.bind(ids),
         Way::Conversation(hash) => query.bind(hash),
@@ -93,14 +93,15 @@ async fn look(
     Ok(query.fetch_all(connection).await?)
 }
 
-/// Which of these events are meant, in order of receipt, each with the lane of its work.
+/// The first `limit` of these events that are meant, in order of receipt.
 async fn meant(
     connection: &mut PgConnection,
     settings: &Settings,
     selection: &Selection,
     place: &Place,
     looked_at: &[Sequence],
-) -> Done<Vec<(Sequence, Option<i64>)>> {
+    limit: usize,
+) -> Done<Vec<Meant>> {
     let sql = "SELECT w.event_seq, CASE c.ordering WHEN 'conversation' THEN e.conversation END
         FROM unnest($2::bigint[]) AS l (seq)
         JOIN work AS w ON w.consumer_id = $1 AND w.event_seq = l.seq
@@ -113,7 +114,7 @@ async fn meant(
           AND ($9::text IS NULL OR e.subject = $9)
           AND ($10::bigint IS NULL OR e.received_at >= $10)
           AND ($11::bigint IS NULL OR e.received_at < $11)
-        ORDER BY w.event_seq";
+        ORDER BY w.event_seq LIMIT $12";
     // No row can hold what PostgreSQL's text cannot.
     let text = |value: &Option<String>| value.as_ref().map(|text| text.replace('\0', "\u{fffd}"));
     let query = sqlx::query(sql).bind(settings.id).bind(looked_at);
@@ -123,17 +124,14 @@ async fn meant(
     let query = query.bind(text(&selection.channel)).bind(text(&selection.source));
     let query = query.bind(text(&selection.event_type)).bind(text(&selection.conversation));
     let query = query.bind(selection.since.map(Time::micros));
-    let rows = query.bind(selection.until.map(Time::micros)).fetch_all(connection).await?;
+    let query = query.bind(selection.until.map(Time::micros)).bind(bound(limit));
+    let rows = query.fetch_all(connection).await?;
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
 /// Makes this work due, in this order behind all work there is, and tells how much of it there still
 /// was: it may have been removed meanwhile.
-async fn again(
-    connection: &mut PgConnection,
-    settings: &Settings,
-    meant: &[(Sequence, Option<i64>)],
-) -> Done<usize> {
+async fn again(connection: &mut PgConnection, settings: &Settings, meant: &[Meant]) -> Done<usize> {
     let (events, of_events): (Vec<Sequence>, Vec<Option<i64>>) = meant.iter().copied().unzip();
     let mut lanes: Vec<i64> = of_events.iter().filter_map(|lane| *lane).collect();
     lanes.sort_unstable();
@@ -145,7 +143,7 @@ async fn again(
                ORDER BY lane FOR UPDATE";
     sqlx::query(sql).bind(settings.id).bind(&lanes).execute(&mut *connection).await?;
     let sql = "SELECT setval('sequence', nextval('sequence') + $1 - 1) - $1";
-    let query = sqlx::query_scalar(sql).bind(bound(meant.len() as u64));
+    let query = sqlx::query_scalar(sql).bind(bound(meant.len()));
     let last: Sequence = query.fetch_one(&mut *connection).await?;
     let sql = "UPDATE work SET pos = $4 + a.place, lane = a.lane, state = 0, attempt = 0,
                       due_at = $5, since = $5, receipt = NULL, finished_at = NULL

@@ -10,8 +10,8 @@ use super::{SqliteStore, work};
 use crate::clock::Time;
 use crate::event::Sequence;
 use crate::replay::{Place, Replayed, Selection};
-use crate::store::replay::{Way, beyond, least_state, way};
-use crate::store::{Replays, Result, bound};
+use crate::store::replay::{Meant, Way, beyond, bound, least_state, looks, way};
+use crate::store::{Replays, Result};
 
 #[async_trait]
 impl Replays for SqliteStore {
@@ -46,12 +46,12 @@ async fn step(
         Some(place) => place,
         None => Place { after: 0, last: last(connection).await?, began: now },
     };
-    let looked_at = look(connection, consumer, selection, &place, limit).await?;
-    let meant = meant(connection, now, consumer, selection, &place, &looked_at).await?;
+    let looked_at = look(connection, consumer, selection, &place, looks(limit)).await?;
+    let meant = meant(connection, now, consumer, selection, &place, &looked_at, limit).await?;
     if !meant.is_empty() {
         again(connection, now, consumer, &meant).await?;
     }
-    Ok(Replayed { count: meant.len(), next: beyond(&place, &looked_at, limit) })
+    Ok(Replayed { count: meant.len(), next: beyond(&place, &looked_at, &meant, limit) })
 }
 
 /// The last number given, to an event or to a place in the order of work.
@@ -90,7 +90,7 @@ async fn look(
         Way::All => all,
     };
     let query = sqlx::query_scalar(sql).bind(place.after).bind(place.last);
-    let query = query.bind(bound(limit as u64));
+    let query = query.bind(bound(limit));
     let query = match way {
         Way::Ids(ids) => query.bind(super::json(ids.iter().map(|id| id.simple().to_string()))),
         Way::Conversation(hash) => query.bind(hash),
@@ -99,7 +99,7 @@ async fn look(
     query.fetch_all(connection).await.map_err(of)
 }
 
-/// Which of these events are meant, in order of receipt, each with the lane of its work.
+/// The first `limit` of these events that are meant, in order of receipt.
 async fn meant(
     connection: &mut SqliteConnection,
     now: Time,
@@ -107,7 +107,8 @@ async fn meant(
     selection: &Selection,
     place: &Place,
     looked_at: &[Sequence],
-) -> Result<Vec<(Sequence, Option<i64>)>> {
+    limit: usize,
+) -> Result<Vec<Meant>> {
     let sql = "SELECT w.event_seq, CASE c.ordering WHEN 'conversation' THEN e.conversation END
         FROM json_each($2) AS j
         CROSS JOIN work AS w ON w.consumer_id = $1 AND w.event_seq = j.value
@@ -120,14 +121,15 @@ async fn meant(
           AND ($9 IS NULL OR e.subject = $9)
           AND ($10 IS NULL OR e.received_at >= $10)
           AND ($11 IS NULL OR e.received_at < $11)
-        ORDER BY w.event_seq";
+        ORDER BY w.event_seq LIMIT $12";
     let query = sqlx::query(sql).bind(consumer).bind(super::json(looked_at.iter().copied()));
     // Between the two, and not just later: the clock may have gone back since it was finished.
     let query = query.bind(least_state(selection)).bind(place.began.micros()).bind(now.micros());
     let query = query.bind(&selection.channel).bind(&selection.source);
     let query = query.bind(&selection.event_type).bind(&selection.conversation);
     let query = query.bind(selection.since.map(Time::micros));
-    let rows = query.bind(selection.until.map(Time::micros)).fetch_all(connection).await;
+    let query = query.bind(selection.until.map(Time::micros)).bind(bound(limit));
+    let rows = query.fetch_all(connection).await;
     Ok(rows.map_err(of)?.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
@@ -136,10 +138,10 @@ async fn again(
     connection: &mut SqliteConnection,
     now: Time,
     consumer: i64,
-    meant: &[(Sequence, Option<i64>)],
+    meant: &[Meant],
 ) -> Result<()> {
     let sql = "UPDATE sqlite_sequence SET seq = seq + $1 WHERE name = 'events' RETURNING seq - $1";
-    let query = sqlx::query_scalar(sql).bind(bound(meant.len() as u64));
+    let query = sqlx::query_scalar(sql).bind(bound(meant.len()));
     let last: Sequence = query.fetch_one(&mut *connection).await.map_err(of)?;
     let events = super::json(meant.iter().map(|(event, _)| *event));
     let sql = "DELETE FROM attempts

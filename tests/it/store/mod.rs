@@ -19,6 +19,7 @@ mod raw;
 mod read;
 mod replay;
 mod replay_choice;
+mod replay_whole;
 mod sample;
 mod schema;
 mod source;

@@ -149,11 +149,10 @@ async fn beside_receivers_and_workers(fixture: &mut Fixture) {
         worker.await.unwrap();
     }
     while let claimed @ [_, ..] = &*fixture.claim(100).await {
+        fixture.ack(claimed).await;
         let mut seen = seen.lock().unwrap();
         seen.deliveries += claimed.len();
         seen.all.extend(claimed.iter().map(|one| one.event.sequence));
-        drop(seen);
-        fixture.ack(claimed).await;
     }
     let seen = std::mem::take(&mut *seen.lock().unwrap());
     assert_eq!(seen.all.len(), appended);
