@@ -16,6 +16,7 @@ pub mod inbox;
 pub mod json;
 pub mod operate;
 pub mod receive;
+pub mod replay;
 pub mod retry;
 mod serve;
 pub mod shutdown;

@@ -19,6 +19,7 @@ mod json_reference;
 mod proof;
 mod receipt_facts;
 mod receiver;
+mod replay;
 mod shutdown;
 mod signature;
 mod store;
