@@ -36,7 +36,7 @@ pub use consumers::Consumers;
 pub use conversations::Conversations;
 pub use effects::Effects;
 pub use replay::Replays;
-pub use retention::Retention;
+pub use retention::{Removal, Removed, Retention};
 
 /// Why an operation did not happen, or may not have.
 #[derive(Clone, Debug, thiserror::Error)]
