@@ -164,12 +164,12 @@ mod tests {
     };
 
     fn chosen(events: &[(i64, i64, i64)]) -> (Vec<Sequence>, Option<Sequence>) {
-        let looked = |(place, (age, held, size)): (usize, &(i64, i64, i64))| Looked {
+        let looked = |(place, &(age, held, size)): (usize, &(i64, i64, i64))| Looked {
             seq: place as i64 + 1,
             conversation: Some(age),
-            size: *size,
+            size,
             received_at: Time::from_micros(100_000_000 - age * 1_000_000),
-            held: *held,
+            held,
         };
         let looked: Vec<_> = events.iter().enumerate().map(looked).collect();
         let bounds = REMOVAL.bounds(Time::from_micros(100_000_000));

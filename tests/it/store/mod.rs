@@ -17,6 +17,8 @@ mod property;
 mod quarantine;
 mod raw;
 mod read;
+mod removed;
+mod retention;
 mod sample;
 mod schema;
 mod source;
