@@ -72,13 +72,14 @@ impl Removal {
     }
 }
 
-/// The events behind `$1`, at most `$2`, with what holds each of them: how many pieces of work, effects
-/// and consumers, if it was received before `$3`; `$4` is [`Bounds::finished`].
+/// The events behind `$1`, at most `$2`, with what holds each of them: how many consumers for their
+/// work, effects, and consumers being filled, if it was received before `$3`; `$4` is
+/// [`Bounds::finished`]. Work is not joined, because SQLite would go through all of it.
 pub(super) const LOOK: &str = "SELECT e.seq, e.conversation, e.size, e.received_at,
         CASE WHEN e.received_at >= $3 THEN 1 ELSE
-            (SELECT count(*) FROM consumers AS c
-             JOIN work AS w ON w.consumer_id = c.id AND w.event_seq = e.seq
-             WHERE w.state <> 2 OR w.finished_at >= $4)
+            (SELECT count(*) FROM consumers AS c WHERE EXISTS
+                 (SELECT 1 FROM work AS w WHERE w.consumer_id = c.id AND w.event_seq = e.seq
+                    AND (w.state <> 2 OR w.finished_at >= $4)))
             + (SELECT count(*) FROM effects AS f WHERE f.event_seq = e.seq AND f.state = 'begun')
             + (SELECT count(*) FROM consumers AS c WHERE e.seq BETWEEN c.fill_next AND c.fill_last)
         END

@@ -52,6 +52,8 @@ pub(crate) struct Event {
     pub(crate) receipts: i64,
     /// Receipts of other bodies.
     pub(crate) variants: BTreeMap<u8, i64>,
+    /// Until when it is still known, once it is removed.
+    pub(crate) removed: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -114,7 +116,12 @@ impl Model {
             return (Outcome::Conflict, event);
         }
         self.keys.insert(header, event);
-        self.events.push(Event { item: item.clone(), receipts: 1, variants: BTreeMap::new() });
+        self.events.push(Event {
+            item: item.clone(),
+            receipts: 1,
+            variants: BTreeMap::new(),
+            removed: None,
+        });
         for (reader, settings) in self.readers.iter().enumerate() {
             if item.rare() || !settings.rare_only {
                 let (state, attempt, due) = (State::Ready, 0, self.now);
@@ -176,6 +183,30 @@ impl Model {
             work.state = State::Done { claim };
         }
         work.state == State::Done { claim }
+    }
+
+    /// Removes every event that is finished; it is known for so long. Gives their number.
+    pub(crate) fn remove(&mut self, known_for: i64) -> usize {
+        let (work, until) = (&self.work, self.now + known_for);
+        let held = |event: usize| {
+            let mut states = work.iter().filter(|work| work.event == event).map(|work| work.state);
+            states.any(|state| !matches!(state, State::Done { .. }))
+        };
+        let gone: Vec<usize> = (0..self.events.len())
+            .filter(|event| self.events[*event].removed.is_none() && !held(*event))
+            .collect();
+        for event in &gone {
+            self.events[*event].removed = Some(until);
+        }
+        self.work.retain(|work| !gone.contains(&work.event));
+        gone.len()
+    }
+
+    /// Forgets the keys of removed events whose time is over; gives their number.
+    pub(crate) fn forget(&mut self) -> usize {
+        let (events, now, before) = (&self.events, self.now, self.keys.len());
+        self.keys.retain(|_, event| events[*event].removed.is_none_or(|until| until > now));
+        before - self.keys.len()
     }
 
     /// How long until something is claimable.

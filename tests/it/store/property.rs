@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use inboxd::event::{Appended, NewEvent, Sequence};
+use inboxd::store::Removal;
 use inboxd::work::{ClaimRequest, Consumer, Filter, Ordering, Receipt};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -24,6 +25,8 @@ const UNIT: Duration = Duration::from_secs(10_000);
 /// What passes between two steps on a clock that stands still else: on one that runs, no two
 /// steps have the same time.
 const TICK: Duration = Duration::from_millis(1);
+/// How long a removed event is known; never the same as any time that passes.
+const KNOWN: Duration = Duration::from_secs(25_000);
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -39,6 +42,8 @@ enum Step {
         reader: Option<usize>,
         made_up: bool,
     },
+    /// All that is finished, so many at a time; then what is to be forgotten.
+    Remove(usize),
     Pass(u32),
     Reopen,
 }
@@ -52,6 +57,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(reader, max, lease)| Step::Claim { reader, max, lease }),
         6 => (vec(0..12usize, 0..5), prop::option::weighted(0.1, 0..READERS.len()), any::<bool>())
             .prop_map(|(recent, reader, made_up)| Step::Ack { recent, reader, made_up }),
+        2 => (1..9usize).prop_map(Step::Remove),
         4 => (1..4u32).prop_map(Step::Pass),
         1 => Just(Step::Reopen),
     ];
@@ -82,6 +88,7 @@ impl Pair<'_> {
                 self.claim(*reader, *max, *lease).await;
             }
             Step::Ack { recent, reader, made_up } => self.ack(recent, *reader, *made_up).await,
+            Step::Remove(limit) => self.remove(*limit).await,
             Step::Pass(units) => self.pass(*units).await,
             Step::Reopen => self.fixture.reopen().await,
         }
@@ -142,6 +149,20 @@ impl Pair<'_> {
         assert_eq!(done, expected);
     }
 
+    async fn remove(&mut self, limit: usize) {
+        let (older_than, identities_for) = (Duration::ZERO, KNOWN);
+        let (mut removed, mut next) = (0, Some(0));
+        while let Some(after) = next {
+            let removal = Removal { older_than, identities_for, after, limit, max_bytes: 40 };
+            let step = self.fixture.store.remove_finished(removal).await.unwrap();
+            removed += step.events as usize;
+            next = step.next;
+        }
+        assert_eq!(removed, self.model.remove(KNOWN.as_micros() as i64));
+        let forgotten = self.fixture.store.forget_identities(usize::MAX).await.unwrap();
+        assert_eq!(forgotten as usize, self.model.forget());
+    }
+
     async fn pass(&mut self, units: u32) {
         self.model.now += UNIT.as_micros() as i64 * i64::from(units);
         self.fixture.advance(UNIT * units).await;
@@ -170,10 +191,12 @@ impl Pair<'_> {
                        coalesce((SELECT sum(v.receipts) FROM variants AS v
                                  WHERE v.event_seq = e.seq), 0)
                    FROM events AS e ORDER BY e.seq";
-        let events = self.model.events.iter().zip(&self.sequences).map(|(event, sequence)| {
-            let conflicts: i64 = event.variants.values().sum();
-            format!("{sequence} {} {} {conflicts}", event.receipts, event.variants.len())
-        });
+        let events = self.model.events.iter().zip(&self.sequences);
+        let events =
+            events.filter(|(event, _)| event.removed.is_none()).map(|(event, sequence)| {
+                let conflicts: i64 = event.variants.values().sum();
+                format!("{sequence} {} {} {conflicts}", event.receipts, event.variants.len())
+            });
         assert_eq!(self.fixture.raw.texts(sql).await, events.collect::<Vec<_>>());
         for (place, reader) in READERS.iter().enumerate() {
             let next = store.next_due(reader.name).await.unwrap();
