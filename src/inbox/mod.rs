@@ -6,6 +6,7 @@
 mod group;
 mod queue;
 mod refuse;
+mod retention;
 mod wake;
 
 use std::sync::Arc;
@@ -25,6 +26,8 @@ use group::Receipt as Waiting;
 use queue::Queue;
 use refuse::Refusals;
 use wake::Wake;
+
+pub use retention::Ages;
 
 pub use crate::store::{Checkpoint, Store, StoreError};
 
