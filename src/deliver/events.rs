@@ -69,6 +69,7 @@ pub(super) async fn list(
         since: params.since,
         until: params.until,
         after,
+        through: None,
         ascending: params.order == Order::Asc,
         limit,
         max_bytes: ANSWER_BYTES / 3,

@@ -3,6 +3,7 @@
 mod api;
 mod events;
 mod json;
+mod stream;
 mod work;
 
 pub use api::{Api, routes};

@@ -3,6 +3,7 @@
 //! Receivers wait for the commit and for nothing else; workers wait for work and hold nothing
 //! while they do.
 
+mod follow;
 mod group;
 mod queue;
 mod refuse;
@@ -12,7 +13,7 @@ mod wake;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use uuid::Uuid;
 
 use crate::event::{Appended, EventDetail, EventQuery, NewEvent, Page, SourceId};
@@ -31,6 +32,9 @@ pub use retention::Ages;
 
 pub use crate::store::{Checkpoint, Store, StoreError};
 
+/// Claims and acks that are at the store at once. The others wait here, so that a thousand workers who
+/// are woken together are not between a receipt and the store.
+const TURNS: usize = 8;
 /// Receipts that may wait for a commit.
 const QUEUE_ROWS: usize = 4096;
 
@@ -60,6 +64,7 @@ pub struct Inbox {
     receipts: Queue<Waiting>,
     refusals: Refusals,
     wake: Arc<Wake>,
+    turns: Semaphore,
     shutdown: Shutdown,
 }
 
@@ -79,7 +84,8 @@ impl Inbox {
             refuse::run(store.clone(), waits, bounds.quarantine, shutdown.clone()),
         );
         shutdown.spawn_supervised("the wake-up", wake.clone().run(store.clone(), shutdown.clone()));
-        Arc::new(Inbox { store, receipts, refusals, wake, shutdown: shutdown.clone() })
+        let (turns, shutdown) = (Semaphore::new(TURNS), shutdown.clone());
+        Arc::new(Inbox { store, receipts, refusals, wake, turns, shutdown })
     }
 
     /// Commits `event`, together with what else waits. Whoever stops waiting loses the answer and
@@ -110,7 +116,9 @@ impl Inbox {
         let mut place = None;
         loop {
             let called = place.as_ref().map(wake::Place::called);
+            let turn = self.turn().await;
             let deliveries = self.store.claim(consumer, request.clone()).await?;
+            drop(turn);
             if !deliveries.is_empty() {
                 // The next in line may find more, or find that there is none.
                 self.wake.perhaps(consumer);
@@ -132,13 +140,21 @@ impl Inbox {
         }
     }
 
+    /// A worker's turn at the store, until it is dropped.
+    async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.turns.acquire().await.ok()
+    }
+
     /// Finishes what these receipts hold; tells of each whether it is done.
     pub async fn ack(
         &self,
         consumer: &str,
         receipts: Vec<Receipt>,
     ) -> Result<Vec<bool>, StoreError> {
+        let turn = self.turn().await;
         let done = self.store.ack(consumer, receipts).await?;
+        drop(turn);
         if done.contains(&true) {
             self.wake.perhaps(consumer);
         }

@@ -308,6 +308,9 @@ pub(super) fn events(query: &EventQuery) -> (String, Vec<Value>) {
         let beyond = if query.ascending { "e.seq >" } else { "e.seq <" };
         also(beyond, Value::Integer(after));
     }
+    if let Some(through) = query.through {
+        also("e.seq <=", Value::Integer(through));
+    }
     let limit = Sequence::try_from(query.limit).unwrap_or(Sequence::MAX);
     let order = if query.ascending { "ASC" } else { "DESC" };
     sql.push_str(&format!(" ORDER BY e.seq {order} LIMIT {limit}"));
