@@ -16,6 +16,7 @@ mod json_reference;
 mod proof;
 mod receipt_facts;
 mod receiver;
+mod retention;
 mod shutdown;
 mod signature;
 mod store;
