@@ -1,5 +1,6 @@
 //! Removing what is finished and old.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,7 +25,7 @@ pub struct Removal {
 }
 
 /// What one transaction removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
     /// How many events.
     pub events: u64,
@@ -72,18 +73,23 @@ impl Removal {
     }
 }
 
-/// The events behind `$1`, at most `$2`, with what holds each of them: how many consumers for their
-/// work, effects, and consumers being filled, if it was received before `$3`; `$4` is
-/// [`Bounds::finished`]. Work is not joined, because SQLite would go through all of it.
-pub(super) const LOOK: &str = "SELECT e.seq, e.conversation, e.size, e.received_at,
-        CASE WHEN e.received_at >= $3 THEN 1 ELSE
-            (SELECT count(*) FROM consumers AS c WHERE EXISTS
-                 (SELECT 1 FROM work AS w WHERE w.consumer_id = c.id AND w.event_seq = e.seq
-                    AND (w.state <> 2 OR w.finished_at >= $4)))
-            + (SELECT count(*) FROM effects AS f WHERE f.event_seq = e.seq AND f.state = 'begun')
-            + (SELECT count(*) FROM consumers AS c WHERE e.seq BETWEEN c.fill_next AND c.fill_last)
-        END
-    FROM events AS e WHERE e.seq > $1 ORDER BY e.seq LIMIT $2";
+// What holds an event is asked for by the range of those that were looked at and for one consumer at
+// a time, because then every way to answer is a short one, whatever a planner believes of the tables.
+
+/// The events behind `$1`, at most `$2`.
+pub(super) const LOOK: &str = "SELECT seq, conversation, size, received_at FROM events
+    WHERE seq > $1 ORDER BY seq LIMIT $2";
+
+/// All consumers, each with the range that it is still being filled with.
+pub(super) const CONSUMERS: &str = "SELECT id, fill_next, fill_last FROM consumers";
+
+/// The events between `$2` and `$3` that a consumer has not finished, or not before `$4`.
+pub(super) const UNFINISHED: &str = "SELECT event_seq FROM work
+    WHERE consumer_id = $1 AND event_seq BETWEEN $2 AND $3 AND (state <> 2 OR finished_at >= $4)";
+
+/// The events between `$1` and `$2` with an effect that was begun and not finished.
+pub(super) const BEGUN: &str = "SELECT event_seq FROM effects
+    WHERE event_seq BETWEEN $1 AND $2 AND state = 'begun'";
 
 /// An event that was looked at.
 #[derive(Clone, Copy, Debug)]
@@ -92,8 +98,6 @@ pub(super) struct Looked {
     pub(super) conversation: Option<i64>,
     pub(super) size: i64,
     pub(super) received_at: Time,
-    /// How many things hold it.
-    pub(super) held: i64,
 }
 
 /// Reads a row of [`LOOK`].
@@ -104,11 +108,20 @@ macro_rules! looked {
             conversation: $row.get(1),
             size: $row.get(2),
             received_at: $crate::clock::Time::from_micros($row.get(3)),
-            held: $row.get(4),
         }
     };
 }
 pub(super) use looked;
+
+/// A consumer's id and the range that it is still being filled with, a row of [`CONSUMERS`].
+pub(super) type Filling = (i64, Option<Sequence>, Option<Sequence>);
+
+/// The first and the last of what was looked at, if any of it is old.
+pub(super) fn span(looked: &[Looked], bounds: &Bounds) -> Option<(Sequence, Sequence)> {
+    let old = looked.iter().any(|event| event.received_at < bounds.received);
+    let (first, last) = (looked.first()?, looked.last()?);
+    old.then_some((first.seq, last.seq))
+}
 
 /// What to remove of what was looked at.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -125,29 +138,38 @@ impl Chosen {
     }
 }
 
-/// Chooses among `looked`, which is as much as the removal's limit allows if there is as much. Receipt
-/// goes with time, so where nothing is old nothing behind it is.
-pub(super) fn choose(looked: &[Looked], removal: &Removal, bounds: &Bounds) -> Chosen {
+/// Chooses among `looked`, of which some is old, what nothing holds. Receipt goes with time, so that the
+/// look goes on until nothing is old any more.
+pub(super) fn choose(
+    looked: &[Looked],
+    consumers: &[Filling],
+    held: &HashSet<Sequence>,
+    removal: &Removal,
+    bounds: &Bounds,
+) -> Chosen {
+    let filled = |seq: Sequence, (_, next, last): &Filling| {
+        next.zip(*last).is_some_and(|(next, last)| (next..=last).contains(&seq))
+    };
     let mut chosen = Chosen::default();
     let mut bytes = 0usize;
-    let mut last = None;
     for event in looked {
-        if event.held == 0 {
+        let free = event.received_at < bounds.received
+            && !held.contains(&event.seq)
+            && !consumers.iter().any(|consumer| filled(event.seq, consumer));
+        if free {
             bytes = bytes.saturating_add(usize::try_from(event.size).unwrap_or(usize::MAX));
             if bytes > removal.max_bytes && !chosen.events.is_empty() {
-                chosen.next = last;
+                chosen.next = Some(event.seq - 1);
                 break;
             }
             chosen.events.push(event.seq);
             chosen.lanes.extend(event.conversation);
         }
-        last = Some(event.seq);
     }
     chosen.lanes.sort_unstable();
     chosen.lanes.dedup();
-    let old = looked.iter().any(|event| event.received_at < bounds.received);
-    if looked.len() >= removal.limit && old {
-        chosen.next = chosen.next.or(last);
+    if chosen.next.is_none() && looked.len() >= removal.limit {
+        chosen.next = looked.last().map(|event| event.seq);
     }
     chosen
 }
@@ -164,43 +186,42 @@ mod tests {
         max_bytes: 100,
     };
 
-    fn chosen(events: &[(i64, i64, i64)]) -> (Vec<Sequence>, Option<Sequence>) {
-        let looked = |(place, &(age, held, size)): (usize, &(i64, i64, i64))| Looked {
+    /// Of events numbered from 1, each an age and a size.
+    fn chosen(events: &[(i64, i64)], held: &[i64]) -> (Vec<Sequence>, Option<Sequence>) {
+        let looked = |(place, &(age, size)): (usize, &(i64, i64))| Looked {
             seq: place as i64 + 1,
             conversation: Some(age),
             size,
             received_at: Time::from_micros(100_000_000 - age * 1_000_000),
-            held,
         };
         let looked: Vec<_> = events.iter().enumerate().map(looked).collect();
         let bounds = REMOVAL.bounds(Time::from_micros(100_000_000));
-        let chosen = choose(&looked, &REMOVAL, &bounds);
+        if span(&looked, &bounds).is_none() {
+            return (vec![], None);
+        }
+        let held = held.iter().copied().collect();
+        let chosen = choose(&looked, &[(1, None, None)], &held, &REMOVAL, &bounds);
         (chosen.events, chosen.next)
     }
 
     #[test]
     fn what_nothing_holds_is_removed() {
-        assert_eq!(chosen(&[]), (vec![], None));
-        assert_eq!(chosen(&[(20, 0, 9), (19, 2, 9), (18, 0, 9)]), (vec![1, 3], None));
+        assert_eq!(chosen(&[], &[]), (vec![], None));
+        assert_eq!(chosen(&[(20, 9), (19, 9), (18, 9)], &[2]), (vec![1, 3], None));
     }
 
     #[test]
     fn the_look_goes_on_while_there_may_be_more_that_is_old() {
-        let old = [(20, 0, 9), (20, 1, 9), (20, 0, 9), (9, 1, 9)];
-        assert_eq!(chosen(&old), (vec![1, 3], Some(4)));
-        assert_eq!(chosen(&[(9, 1, 9); 4]), (vec![], None));
-        assert_eq!(
-            chosen(&[(20, 1, 9); 4]),
-            (vec![], Some(4)),
-            "held, but something behind may go"
-        );
+        assert_eq!(chosen(&[(20, 9), (20, 9), (20, 9), (9, 9)], &[2]), (vec![1, 3], Some(4)));
+        assert_eq!(chosen(&[(9, 9); 4], &[]), (vec![], None));
+        assert_eq!(chosen(&[(20, 9); 4], &[1, 2, 3, 4]), (vec![], Some(4)), "what follows may go");
     }
 
     #[test]
     fn many_bytes_are_removed_in_several_steps() {
-        let large = [(20, 0, 60), (20, 3, 60), (20, 0, 60), (20, 0, 1)];
-        assert_eq!(chosen(&large), (vec![1], Some(2)));
-        assert_eq!(chosen(&[(20, 0, 1000), (20, 0, 1)]), (vec![1], Some(1)));
-        assert_eq!(chosen(&[(20, 0, 1000)]), (vec![1], None));
+        let large = [(20, 60), (20, 60), (20, 60), (20, 1)];
+        assert_eq!(chosen(&large, &[2]), (vec![1], Some(2)));
+        assert_eq!(chosen(&[(20, 1000), (20, 1)], &[]), (vec![1], Some(1)));
+        assert_eq!(chosen(&[(20, 1000)], &[]), (vec![1], None));
     }
 }

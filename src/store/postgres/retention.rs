@@ -4,6 +4,8 @@
 //! event, or keep a variant of it. So nothing is made due again meanwhile either, since that takes
 //! numbers. Of lanes it passes over those that somebody holds.
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use sqlx::{PgConnection, Row};
 
@@ -12,7 +14,9 @@ use super::append::LOCK;
 use super::session::Failure;
 use crate::clock::Time;
 use crate::event::Sequence;
-use crate::store::retention::{LOOK, Looked, choose, looked};
+use crate::store::retention::{
+    BEGUN, CONSUMERS, Chosen, Filling, LOOK, Looked, UNFINISHED, choose, looked, span,
+};
 use crate::store::{Removal, Removed, Result, Retention, bound};
 
 type Done<T> = std::result::Result<T, Failure>;
@@ -33,22 +37,37 @@ async fn remove(connection: &mut PgConnection, removal: Removal) -> Done<Removed
     let now = sqlx::query_scalar(concat!("SELECT ", super::now!()));
     let bounds = removal.bounds(Time::from_micros(now.fetch_one(&mut *connection).await?));
     let query = sqlx::query(LOOK).bind(removal.after).bind(bound(removal.limit as u64));
-    let query = query.bind(bounds.received.micros()).bind(bounds.finished.micros());
     let rows = query.fetch_all(&mut *connection).await?;
-    let rows: Vec<Looked> = rows.iter().map(|row| looked!(row)).collect();
-    let chosen = choose(&rows, &removal, &bounds);
-    if chosen.events.is_empty() {
-        return Ok(chosen.removed());
+    let looked: Vec<Looked> = rows.iter().map(|row| looked!(row)).collect();
+    let Some((first, last)) = span(&looked, &bounds) else { return Ok(Removed::default()) };
+    // The consumers first: what one is filled with after that is its work when that is read.
+    let consumers: Vec<Filling> = sqlx::query_as(CONSUMERS).fetch_all(&mut *connection).await?;
+    let mut held: HashSet<Sequence> = HashSet::new();
+    for (consumer, ..) in &consumers {
+        let query = sqlx::query_scalar(UNFINISHED).bind(consumer).bind(first).bind(last);
+        let query = query.bind(bounds.finished.micros());
+        let unfinished: Vec<Sequence> = query.fetch_all(&mut *connection).await?;
+        held.extend(unfinished);
     }
+    let query = sqlx::query_scalar(BEGUN).bind(first).bind(last);
+    let begun: Vec<Sequence> = query.fetch_all(&mut *connection).await?;
+    held.extend(begun);
+    let chosen = choose(&looked, &consumers, &held, &removal, &bounds);
+    if !chosen.events.is_empty() {
+        delete(connection, &chosen, &consumers, bounds.expires).await?;
+    }
+    Ok(chosen.removed())
+}
+
+async fn delete(
+    connection: &mut PgConnection,
+    chosen: &Chosen,
+    consumers: &[Filling],
+    expires: Time,
+) -> Done<()> {
     let sql = "WITH kept AS (
             UPDATE identities AS i SET body_hash = e.body_hash, expires_at = $2
             FROM events AS e WHERE i.event_seq = ANY ($1) AND e.seq = i.event_seq
-        ), tried AS (
-            DELETE FROM attempts AS a USING consumers AS c
-            WHERE a.consumer_id = c.id AND a.event_seq = ANY ($1)
-        ), done AS (
-            DELETE FROM work AS w USING consumers AS c
-            WHERE w.consumer_id = c.id AND w.event_seq = ANY ($1)
         ), acted AS (
             DELETE FROM effects WHERE event_seq = ANY ($1)
         ), varied AS (
@@ -57,30 +76,29 @@ async fn remove(connection: &mut PgConnection, removal: Removal) -> Done<Removed
             DELETE FROM bodies WHERE event_seq = ANY ($1)
         )
         DELETE FROM events WHERE seq = ANY ($1)";
-    let query = sqlx::query(sql).bind(&chosen.events).bind(bounds.expires.micros());
+    let query = sqlx::query(sql).bind(&chosen.events).bind(expires.micros());
     query.execute(&mut *connection).await?;
-    remove_lanes(connection, &chosen.lanes).await?;
-    Ok(chosen.removed())
-}
-
-/// Removes the lanes of these conversations that no event is left of: as long as one is, its work
-/// may become due again.
-async fn remove_lanes(connection: &mut PgConnection, lanes: &[i64]) -> Done<()> {
-    let sql = "SELECT l.consumer_id, l.lane FROM consumers AS c
-               JOIN lanes AS l ON l.consumer_id = c.id AND l.lane = ANY ($1)
-               WHERE l.head IS NULL
-                 AND NOT EXISTS (SELECT 1 FROM events AS e WHERE e.conversation = l.lane)
-               FOR UPDATE OF l SKIP LOCKED";
-    let rows = sqlx::query(sql).bind(lanes).fetch_all(&mut *connection).await?;
-    if rows.is_empty() {
-        return Ok(());
+    let (first, last) = (chosen.events.first(), chosen.events.last());
+    for (consumer, ..) in consumers {
+        // The range bounds what is read even by a plan that was made for small tables.
+        let sql = "WITH tried AS (
+                DELETE FROM attempts
+                WHERE consumer_id = $1 AND event_seq BETWEEN $2 AND $3 AND event_seq = ANY ($4)
+            )
+            DELETE FROM work
+            WHERE consumer_id = $1 AND event_seq BETWEEN $2 AND $3 AND event_seq = ANY ($4)";
+        let query = sqlx::query(sql).bind(consumer).bind(first).bind(last);
+        query.bind(&chosen.events).execute(&mut *connection).await?;
+        // As long as an event of the conversation is left, its work may become due again.
+        let sql = "SELECT l.lane FROM lanes AS l
+            WHERE l.consumer_id = $1 AND l.lane = ANY ($2) AND l.head IS NULL
+              AND NOT EXISTS (SELECT 1 FROM events AS e WHERE e.conversation = l.lane)
+            FOR UPDATE OF l SKIP LOCKED";
+        let query = sqlx::query_scalar(sql).bind(consumer).bind(&chosen.lanes);
+        let lanes: Vec<i64> = query.fetch_all(&mut *connection).await?;
+        let sql = "DELETE FROM lanes WHERE consumer_id = $1 AND lane = ANY ($2)";
+        sqlx::query(sql).bind(consumer).bind(lanes).execute(&mut *connection).await?;
     }
-    let (consumers, lanes): (Vec<i64>, Vec<i64>) =
-        rows.iter().map(|row| (row.get::<i64, _>(0), row.get::<i64, _>(1))).unzip();
-    let sql =
-        "DELETE FROM lanes AS l USING unnest($1::bigint[], $2::bigint[]) AS g (consumer, lane)
-               WHERE l.consumer_id = g.consumer AND l.lane = g.lane";
-    sqlx::query(sql).bind(consumers).bind(lanes).execute(connection).await?;
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Removing what is finished and old: on SQLite.
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use sqlx::{Row, SqliteConnection};
 
@@ -7,7 +9,9 @@ use super::SqliteStore;
 use super::error::of;
 use crate::clock::Time;
 use crate::event::Sequence;
-use crate::store::retention::{LOOK, Looked, choose, looked};
+use crate::store::retention::{
+    BEGUN, CONSUMERS, Chosen, Filling, LOOK, Looked, UNFINISHED, choose, looked, span,
+};
 use crate::store::{Removal, Removed, Result, Retention, bound};
 
 #[async_trait]
@@ -36,24 +40,42 @@ async fn remove(
 ) -> Result<Removed> {
     let bounds = removal.bounds(now);
     let query = sqlx::query(LOOK).bind(removal.after).bind(bound(removal.limit as u64));
-    let query = query.bind(bounds.received.micros()).bind(bounds.finished.micros());
     let rows = query.fetch_all(&mut *connection).await.map_err(of)?;
-    let rows: Vec<Looked> = rows.iter().map(|row| looked!(row)).collect();
-    let chosen = choose(&rows, removal, &bounds);
-    if chosen.events.is_empty() {
-        return Ok(chosen.removed());
+    let looked: Vec<Looked> = rows.iter().map(|row| looked!(row)).collect();
+    let Some((first, last)) = span(&looked, &bounds) else { return Ok(Removed::default()) };
+    let consumers = sqlx::query_as(CONSUMERS).fetch_all(&mut *connection).await;
+    let consumers: Vec<Filling> = consumers.map_err(of)?;
+    let mut held: HashSet<Sequence> = HashSet::new();
+    for (consumer, ..) in &consumers {
+        let query = sqlx::query_scalar(UNFINISHED).bind(consumer).bind(first).bind(last);
+        let query = query.bind(bounds.finished.micros());
+        let unfinished: Vec<Sequence> = query.fetch_all(&mut *connection).await.map_err(of)?;
+        held.extend(unfinished);
     }
+    let query = sqlx::query_scalar(BEGUN).bind(first).bind(last);
+    let begun: Vec<Sequence> = query.fetch_all(&mut *connection).await.map_err(of)?;
+    held.extend(begun);
+    let chosen = choose(&looked, &consumers, &held, removal, &bounds);
+    if !chosen.events.is_empty() {
+        delete(connection, &chosen, &consumers, bounds.expires).await?;
+    }
+    Ok(chosen.removed())
+}
+
+async fn delete(
+    connection: &mut SqliteConnection,
+    chosen: &Chosen,
+    consumers: &[Filling],
+    expires: Time,
+) -> Result<()> {
     let events = super::json(chosen.events.iter().copied());
+    let lanes = super::json(chosen.lanes.iter().copied());
     let sql = "UPDATE identities
                SET body_hash = (SELECT body_hash FROM events WHERE seq = event_seq), expires_at = $2
                WHERE event_seq IN (SELECT value FROM json_each($1))";
-    let query = sqlx::query(sql).bind(&events).bind(bounds.expires.micros());
+    let query = sqlx::query(sql).bind(&events).bind(expires.micros());
     query.execute(&mut *connection).await.map_err(of)?;
     for sql in [
-        "DELETE FROM attempts WHERE (consumer_id, event_seq) IN (
-             SELECT c.id, e.value FROM consumers AS c CROSS JOIN json_each($1) AS e)",
-        "DELETE FROM work WHERE (consumer_id, event_seq) IN (
-             SELECT c.id, e.value FROM consumers AS c CROSS JOIN json_each($1) AS e)",
         "DELETE FROM effects WHERE event_seq IN (SELECT value FROM json_each($1))",
         "DELETE FROM variants WHERE event_seq IN (SELECT value FROM json_each($1))",
         "DELETE FROM bodies WHERE event_seq IN (SELECT value FROM json_each($1))",
@@ -61,14 +83,32 @@ async fn remove(
     ] {
         sqlx::query(sql).bind(&events).execute(&mut *connection).await.map_err(of)?;
     }
-    // As long as an event of the conversation is left, its work may become due again.
-    let sql = "DELETE FROM lanes WHERE (consumer_id, lane) IN (
-                   SELECT c.id, l.value FROM consumers AS c CROSS JOIN json_each($1) AS l)
-                 AND head IS NULL
-                 AND NOT EXISTS (SELECT 1 FROM events WHERE conversation = lanes.lane)";
-    let lanes = super::json(chosen.lanes.iter().copied());
-    sqlx::query(sql).bind(lanes).execute(connection).await.map_err(of)?;
-    Ok(chosen.removed())
+    for (consumer, ..) in consumers {
+        for (sql, list) in [
+            (
+                "DELETE FROM attempts
+                 WHERE consumer_id = $1 AND event_seq IN (SELECT value FROM json_each($2))",
+                &events,
+            ),
+            (
+                "DELETE FROM work
+                 WHERE consumer_id = $1 AND event_seq IN (SELECT value FROM json_each($2))",
+                &events,
+            ),
+            // As long as an event of the conversation is left, its work may become due again.
+            (
+                "DELETE FROM lanes
+                 WHERE consumer_id = $1 AND lane IN (SELECT value FROM json_each($2))
+                   AND head IS NULL
+                   AND NOT EXISTS (SELECT 1 FROM events WHERE conversation = lanes.lane)",
+                &lanes,
+            ),
+        ] {
+            let query = sqlx::query(sql).bind(consumer).bind(list);
+            query.execute(&mut *connection).await.map_err(of)?;
+        }
+    }
+    Ok(())
 }
 
 async fn forget(connection: &mut SqliteConnection, now: Time, limit: usize) -> Result<u64> {
