@@ -62,6 +62,7 @@ pub(super) async fn list(
         since: params.since,
         until: params.until,
         after: after(params.after)?,
+        through: None,
         ascending: params.order == Order::Asc,
         limit: limit(params.limit)?,
         max_bytes: ANSWER_BYTES / 3,
