@@ -8,6 +8,7 @@ mod claim;
 mod clock;
 mod consumer;
 mod conversations;
+mod crowd;
 mod dead;
 mod durability;
 mod effects;
