@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn every_command_explains_itself() {
     let home = Home::new("");
-    let groups: [(&str, &[&str]); 9] = [
+    let groups: [(&str, &[&str]); 10] = [
         ("serve", &[]),
         ("demo", &[]),
         ("check", &[]),
@@ -13,6 +13,7 @@ fn every_command_explains_itself() {
         ("events", &["list", "show", "raw", "tail"]),
         ("sources", &["list", "forget"]),
         ("unifyport", &["sign", "verify", "send"]),
+        ("openapi", &[]),
         ("completions", &[]),
         ("man", &[]),
     ];
