@@ -13,6 +13,7 @@ mod fake_bot_api;
 mod http;
 mod json;
 mod json_reference;
+mod openapi;
 mod proof;
 mod receipt_facts;
 mod receiver;
