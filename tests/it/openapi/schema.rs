@@ -44,6 +44,9 @@ impl Check<'_> {
                 "maximum" => value.as_f64().is_none_or(|is| is <= wanted.as_f64().unwrap()),
                 "minLength" => length(value).is_none_or(|is| is >= wanted.as_u64().unwrap()),
                 "maxLength" => length(value).is_none_or(|is| is <= wanted.as_u64().unwrap()),
+                "maxItems" => {
+                    value.as_array().is_none_or(|is| is.len() as u64 <= wanted.as_u64().unwrap())
+                }
                 "oneOf" => self.matching(wanted, value) == 1,
                 "anyOf" => self.matching(wanted, value) > 0,
                 "allOf" => {
