@@ -7,6 +7,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod deliver;
+pub mod effect;
 pub mod event;
 pub mod http;
 pub mod inbox;

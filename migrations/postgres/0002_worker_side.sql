@@ -9,6 +9,8 @@ DROP INDEX identities_event;
 CREATE INDEX identities_event ON identities (event_seq);
 CREATE INDEX identities_expiring ON identities (expires_at) WHERE expires_at IS NOT NULL;
 
--- Removing an event finds its effects; those that nothing was recorded for are few.
+-- Removing an event finds its effects. Those that nothing was recorded for are few, and are looked
+-- through without the others.
 CREATE INDEX effects_event ON effects (event_seq);
-CREATE INDEX effects_begun ON effects (consumer_id, begun_at) WHERE state = 'begun';
+CREATE INDEX effects_begun ON effects (consumer_id, begun_at, key_hash) WHERE state = 'begun';
+CREATE INDEX effects_finished ON effects (consumer_id, begun_at, key_hash) WHERE state = 'finished';

@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
-use super::{events, work};
+use super::{effects, events, work};
 use crate::http::body::BodyLimits;
 use crate::http::problem::Refusal;
 use crate::inbox::Inbox;
@@ -36,6 +36,10 @@ pub fn routes(api: Api) -> Router {
     Router::new()
         .route("/v1/consumers/{consumer}/claim", post(work::claim))
         .route("/v1/consumers/{consumer}/ack", post(work::ack))
+        .route("/v1/consumers/{consumer}/effects", get(effects::list))
+        .route("/v1/consumers/{consumer}/effects/begin", post(effects::begin))
+        .route("/v1/consumers/{consumer}/effects/finish", post(effects::finish))
+        .route("/v1/consumers/{consumer}/effects/abandon", post(effects::abandon))
         .route("/v1/events", get(events::list))
         .route("/v1/events/{id}", get(events::one))
         .route("/v1/events/{id}/raw", get(events::raw))

@@ -1,6 +1,7 @@
-//! How events go out: workers claim and ack them, people read them.
+//! How events go out: workers claim and ack them and record what they did, people read them.
 
 mod api;
+mod effects;
 mod events;
 mod json;
 mod work;

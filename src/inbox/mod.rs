@@ -3,6 +3,7 @@
 //! Receivers wait for the commit and for nothing else; workers wait for work and hold nothing
 //! while they do.
 
+mod effects;
 mod group;
 mod queue;
 mod refuse;

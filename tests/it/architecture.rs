@@ -17,6 +17,7 @@ use Imports::{Never, Only};
 /// `(module, what it may import, because)`: `""` is every module, `lib` the root, where `run` is.
 const ARROWS: &[(&str, Imports, &str)] = &[
     ("clock", Only(&[]), "everything stands on it"),
+    ("effect", Only(NOUNS), "the nouns stand on nothing else"),
     ("event", Only(NOUNS), "the nouns stand on nothing else"),
     ("source", Only(NOUNS), "the nouns stand on nothing else"),
     ("work", Only(NOUNS), "the nouns stand on nothing else"),
@@ -33,9 +34,10 @@ const ARROWS: &[(&str, Imports, &str)] = &[
     ("simulate", Only(PURE), "what checks the product must not share its mistakes"),
     ("", Never(&["cli"]), "only the binary knows the command line"),
 ];
-const NOUNS: &[&str] = &["clock", "event", "json", "source", "work"];
+const NOUNS: &[&str] = &["clock", "effect", "event", "json", "source", "work"];
 const UNDER_THE_INBOX: &[&str] = &[
     "clock",
+    "effect",
     "event",
     "json",
     "retry",
@@ -50,8 +52,17 @@ const ABOVE_THE_STORE: &[&str] =
     &["cli", "deliver", "http", "inbox", "lib", "operate", "receive", "simulate"];
 
 /// Values and functions on them: no input or output, so that a test needs nothing but arguments.
-const PURE: &[&str] =
-    &["event", "json", "receive::unifyport::signature", "retry", "source", "view", "work", "clock"];
+const PURE: &[&str] = &[
+    "effect",
+    "event",
+    "json",
+    "receive::unifyport::signature",
+    "retry",
+    "source",
+    "view",
+    "work",
+    "clock",
+];
 
 /// `(what a path begins with, the one module where it may stand, because)`.
 const OUTSIDE: &[(&str, &str, &str)] = &[("sqlx", "store", "SQL stands in the store")];

@@ -25,3 +25,4 @@ mod telegram;
 mod timestamp;
 mod view;
 mod worker;
+mod worker_effects;

@@ -75,6 +75,7 @@ macro_rules! transaction {
             .await
     }};
 }
+use transaction;
 
 #[async_trait]
 impl Store for PostgresStore {

@@ -99,6 +99,47 @@ async fn a_worker_outlives_a_restart_of_the_gateway_and_prints_no_controls() {
     }
 }
 
+#[tokio::test]
+async fn a_worker_that_dies_after_acting_is_reconciled() {
+    // The next worker waits until the lease of the one that died has run out.
+    let home = Home::new(&format!("{ENDPOINT}[[consumer]]\nname = \"default\"\nlease = \"1s\"\n"))
+        .env("SECRET", SECRET);
+    let gateway = home.start();
+    let answers = home.dir().join("answers.jsonl");
+    let sent = || -> Vec<Value> {
+        let text = std::fs::read_to_string(&answers).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    for (n, mut worker) in workers(gateway.private, "").into_iter().enumerate() {
+        worker.env("ANSWERS", &answers);
+        let mut dying = workers(gateway.private, "").into_iter().nth(n).unwrap();
+        dying.env("ANSWERS", &answers).args(["--once", "--die-after-acting"]);
+        for (round, happened) in [true, false].into_iter().enumerate() {
+            deliver(&home, &gateway, message(&format!("{n}-{round}"), "Ada", "hi").as_bytes());
+            assert_eq!(run(&mut dying, b"").code, Some(9));
+            let once = sent();
+            if !happened {
+                // As if it had died just before.
+                std::fs::remove_file(&answers).unwrap();
+            }
+            let ran = run(worker.arg("--once"), b"");
+            assert_eq!((ran.code, &*ran.stdout), (Some(0), b"whatsapp  Ada  hi\n".as_slice()));
+            assert_eq!(sent(), once, "{ran:?}");
+            assert_eq!((once.len(), &once[0]["text"]), (1, &Value::from("You said: hi")));
+            std::fs::remove_file(&answers).unwrap();
+            let path = "/v1/consumers/default/effects?state=finished&limit=500";
+            let effects = get(gateway.private, path, &[]).await.json()["effects"].clone();
+            assert_eq!(effects.as_array().unwrap().len(), 2 * n + round + 1, "{effects}");
+            assert_eq!(effects[2 * n + round]["key"], once[0]["key"]);
+        }
+    }
+    drop(gateway);
+    for number in 1..=4 {
+        let event = inboxd(&home, &["events", "show", &format!("{number}"), "--json"]).json_lines();
+        assert_eq!(event[0]["consumers"][0]["state"], "done");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stale_receipt_is_told_and_is_no_failure() {
     let claimed =

@@ -5,6 +5,7 @@ mod boundary;
 mod canary;
 mod disk;
 mod drain;
+mod effect;
 mod hang_up;
 mod load;
 mod outage;

@@ -7,6 +7,7 @@ mod claim;
 mod clock;
 mod consumer;
 mod durability;
+mod effects;
 mod fixture;
 mod identity;
 mod lease;
