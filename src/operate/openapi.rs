@@ -4,7 +4,7 @@ use axum::Router;
 use axum::routing::get;
 
 use crate::http::bearer::Principal;
-use crate::http::json::Json;
+use crate::http::json::{Json, NoQuery};
 use crate::http::problem::Refusal;
 use crate::openapi::{Document, document};
 
@@ -13,7 +13,7 @@ pub(super) fn routes() -> Router {
     Router::new().route("/v1/openapi.json", get(read))
 }
 
-async fn read(_principal: Principal) -> Result<Json<Document>, Refusal> {
+async fn read(_principal: Principal, _: NoQuery) -> Result<Json<Document>, Refusal> {
     document().map(Json).map_err(|error| {
         tracing::error!("a part of the OpenAPI document is no JSON: {error}");
         Refusal::Internal
