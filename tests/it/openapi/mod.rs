@@ -1,6 +1,7 @@
 //! The OpenAPI document held against what it describes: the router, real answers, itself.
 
 mod answers;
+mod bots;
 mod calls;
 mod document;
 mod refusals;
