@@ -226,6 +226,21 @@ pub struct WorkState {
     pub attempt: i64,
     /// From when it may be claimed, or until when it is leased; none when finished or dead.
     pub due_at: Option<Time>,
+    /// When it was finished or became dead.
+    pub finished_at: Option<Time>,
+    /// The last failed attempts, oldest first.
+    pub attempts: Vec<Attempt>,
+}
+
+/// A failed attempt at one piece of work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Its number, 1 for the first.
+    pub attempt: i64,
+    /// When it failed.
+    pub at: Time,
+    /// What the worker said of it, or that its lease ran out.
+    pub error: String,
 }
 
 /// Which events to read.

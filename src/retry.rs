@@ -19,6 +19,14 @@ impl Backoff {
         let longest = self.first.saturating_mul(1 << doublings).min(self.max);
         longest.mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0)
     }
+
+    /// The wait after the failed attempt of this number, 1 for the first: drawn evenly between `first`
+    /// and what `first` has doubled to, so that work that failed together comes back one by one;
+    /// `random` is within 0 and 1.
+    pub fn jittered(self, attempt: u32, random: f64) -> Duration {
+        let longest = self.first.saturating_mul(1 << attempt.min(31)).min(self.max);
+        between(self.first, longest, random)
+    }
 }
 
 /// A wait drawn evenly between two; `random` is within 0 and 1.
@@ -37,5 +45,19 @@ mod tests {
         assert_eq!(longest, [1, 2, 4, 8, 16, 30, 30]);
         assert_eq!(backoff.wait(3, 0.0), Duration::from_secs(2));
         assert_eq!(backoff.wait(u32::MAX, 1.0), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn jitter_goes_from_the_first_wait_to_one_that_doubles() {
+        let backoff = Backoff { first: Duration::from_secs(1), max: Duration::from_secs(30) };
+        let longest: Vec<u64> = (1..7).map(|n| backoff.jittered(n, 1.0).as_secs()).collect();
+        assert_eq!(longest, [2, 4, 8, 16, 30, 30]);
+        for attempt in [1, 5, 31, 32, u32::MAX] {
+            assert_eq!(backoff.jittered(attempt, 0.0), Duration::from_secs(1));
+            let wait = backoff.jittered(attempt, 0.5);
+            assert!(wait > backoff.first && wait < backoff.max, "{attempt}: {wait:?}");
+        }
+        let long = Backoff { first: Duration::MAX, max: Duration::MAX };
+        assert_eq!(long.jittered(u32::MAX, 1.0), Duration::MAX);
     }
 }

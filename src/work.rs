@@ -8,13 +8,19 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::clock::Time;
-use crate::event::{Event, Sequence};
+use crate::event::{Attempt, Event, Sequence};
 
 /// The failed attempts of one piece of work that are kept for people.
 pub const ATTEMPTS_KEPT: i64 = 10;
 
 /// The error kept for an attempt that nobody reported on.
 pub const LEASE_RAN_OUT: &str = "the lease ran out";
+
+/// The error kept for an attempt that was given up without a word.
+pub const NACKED: &str = "nacked";
+
+/// At most so many bytes of an error are kept.
+pub const ERROR_BYTES: usize = 4096;
 
 /// In which order a consumer's work goes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +140,61 @@ pub struct Delivery {
     pub lease_until: Time,
     /// The event.
     pub event: Event,
+}
+
+/// How attempts are given up.
+#[derive(Clone, Debug, Default)]
+pub struct Nack {
+    /// How long until the work is due again; the consumer's backoff decides if none.
+    pub delay: Option<Duration>,
+    /// What went wrong, for people.
+    pub error: Option<String>,
+    /// Whether no further attempt is to be made.
+    pub dead: bool,
+}
+
+/// What became of work that was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nacked {
+    /// It will be due again.
+    Requeued,
+    /// It will not be handed out any more.
+    Dead,
+    /// The receipt does not hold it, and nothing was changed.
+    Stale,
+}
+
+/// Which dead letters to read, those that stand first in the order of work first.
+#[derive(Clone, Copy, Debug)]
+pub struct DeadQuery {
+    /// Only behind this place.
+    pub after: Option<i64>,
+    /// At most so many.
+    pub limit: usize,
+    /// At most so many bytes of bodies, but always one.
+    pub max_bytes: usize,
+}
+
+/// Work that no attempt finished, and none will until somebody asks for it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// The event.
+    pub event: Event,
+    /// Its place in the order of work.
+    pub place: i64,
+    /// When it became dead.
+    pub died_at: Time,
+    /// The last failed attempts, oldest first.
+    pub attempts: Vec<Attempt>,
+}
+
+/// Some of a consumer's dead letters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeadPage {
+    /// In the order of work.
+    pub letters: Vec<DeadLetter>,
+    /// Whether there may be more behind the last.
+    pub more: bool,
 }
 
 #[cfg(test)]

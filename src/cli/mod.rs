@@ -3,6 +3,7 @@
 mod check;
 mod completions;
 mod context;
+mod dead;
 mod demo;
 mod events;
 mod gaps;
@@ -80,6 +81,9 @@ enum Command {
     /// Read the inbox.
     #[command(subcommand, after_help = "Example: inboxd events list --since 2h")]
     Events(events::Events),
+    /// See work that no attempt finished.
+    #[command(subcommand, after_help = "Example: inboxd dead list")]
+    Dead(dead::Dead),
     /// See the receivers that the store knows, or forget one.
     #[command(subcommand, after_help = "Example: inboxd sources list")]
     Sources(sources::Sources),
@@ -162,6 +166,7 @@ async fn run(arguments: Arguments, env: Env) -> anyhow::Result<()> {
         Command::Check(command) => check::check(command, &context.config()?).await,
         Command::Migrate => migrate::migrate(&context.config_to_look()?).await,
         Command::Events(command) => events::events(command, &context).await,
+        Command::Dead(command) => dead::dead(command, &context).await,
         Command::Sources(command) => sources::sources(command, &context).await,
         Command::Gaps(command) => gaps::gaps(command, &context).await,
         Command::Telegram(command) => telegram::telegram(command, &context).await,

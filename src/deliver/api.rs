@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
-use super::{effects, events, work};
+use super::{attempts, effects, events, work};
 use crate::http::body::BodyLimits;
 use crate::http::problem::Refusal;
 use crate::inbox::Inbox;
@@ -40,6 +40,9 @@ pub fn routes(api: Api) -> Router {
         .route("/v1/consumers/{consumer}/effects/begin", post(effects::begin))
         .route("/v1/consumers/{consumer}/effects/finish", post(effects::finish))
         .route("/v1/consumers/{consumer}/effects/abandon", post(effects::abandon))
+        .route("/v1/consumers/{consumer}/nack", post(attempts::nack))
+        .route("/v1/consumers/{consumer}/extend", post(attempts::extend))
+        .route("/v1/consumers/{consumer}/dead", get(attempts::dead))
         .route("/v1/events", get(events::list))
         .route("/v1/events/{id}", get(events::one))
         .route("/v1/events/{id}/raw", get(events::raw))

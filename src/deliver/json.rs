@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::clock::Time;
-use crate::event::{Event, EventDetail};
+use crate::event::{self, Event, EventDetail};
 use crate::json::portable;
 use crate::view::{Message, view};
 
@@ -109,6 +109,38 @@ struct Work<'a> {
     state: &'static str,
     attempt: i64,
     due_at: Option<Time>,
+    finished_at: Option<Time>,
+    attempts: Vec<Attempt<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Attempt<'a> {
+    attempt: i64,
+    at: Time,
+    error: &'a str,
+}
+
+/// A dead letter as answers show it.
+#[derive(Debug, Serialize)]
+pub struct DeadLetter<'a> {
+    #[serde(flatten)]
+    item: Item<'a>,
+    attempts: Vec<Attempt<'a>>,
+    died_at: Time,
+}
+
+/// An event that is dead for a consumer since `died_at`, after these attempts.
+pub fn dead_letter<'a>(
+    event: &'a Event,
+    tried: &'a [event::Attempt],
+    died_at: Time,
+) -> DeadLetter<'a> {
+    DeadLetter { item: item(event), attempts: attempts(tried), died_at }
+}
+
+fn attempts(attempts: &[event::Attempt]) -> Vec<Attempt<'_>> {
+    let all = attempts.iter();
+    all.map(|one| Attempt { attempt: one.attempt, at: one.at, error: &one.error }).collect()
 }
 
 /// One event with what is known about it.
@@ -139,6 +171,8 @@ pub fn detail(detail: &EventDetail) -> Detail<'_> {
                 state: work.state,
                 attempt: work.attempt,
                 due_at: work.due_at,
+                finished_at: work.finished_at,
+                attempts: attempts(&work.attempts),
             })
             .collect(),
     }

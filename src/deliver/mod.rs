@@ -1,10 +1,12 @@
-//! How events go out: workers claim and ack them and record what they did, people read them.
+//! How events go out: workers claim them, say how it went and record what they did; people read them.
 
 mod api;
+mod attempts;
 mod effects;
 mod events;
 mod json;
+mod receipts;
 mod work;
 
 pub use api::{Api, routes};
-pub use json::{detail, item};
+pub use json::{dead_letter, detail, item};

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::api::{ANSWER_BYTES, Api};
 use super::json::{Item, item};
+use super::receipts::Receipts;
 use crate::clock::Time;
 use crate::config::LONGEST_LEASE;
 use crate::config::units::{format_duration, parse_duration};
@@ -15,7 +16,7 @@ use crate::http::bearer::Principal;
 use crate::http::json::Json;
 use crate::http::path::Segment;
 use crate::http::problem::Refusal;
-use crate::work::{ClaimRequest, Delivery, Receipt};
+use crate::work::{ClaimRequest, Delivery};
 
 const MAX: usize = 1000;
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -56,9 +57,7 @@ pub(super) async fn claim(
     if !(1..=MAX).contains(&max) {
         return Err(Refusal::invalid("max", format!("{max} is not within 1 and {MAX}")));
     }
-    if let Some(lease) = claim.lease {
-        within("lease", lease, Duration::from_micros(1), LONGEST_LEASE)?;
-    }
+    within_lease(claim.lease)?;
     let wait = claim.wait.unwrap_or_default();
     within("wait", wait, Duration::ZERO, LONGEST_WAIT)?;
     let request = ClaimRequest { max, max_bytes: ANSWER_BYTES, lease: claim.lease };
@@ -83,7 +82,7 @@ fn delivered(delivery: &Delivery) -> Delivered<'_> {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ack {
-    receipts: Vec<String>,
+    receipts: Receipts,
 }
 
 #[derive(Debug, Serialize)]
@@ -96,21 +95,26 @@ pub(super) async fn ack(
     State(api): State<Api>,
     principal: Principal,
     Segment(consumer): Segment,
-    Json(ack): Json<Ack>,
+    Json(Ack { receipts }): Json<Ack>,
 ) -> Result<Json<Acked>, Refusal> {
     principal.require_consumer(&consumer)?;
-    // What we never gave names no work, now or ever: stale like any other that is past.
-    let known = |text: &String| text.parse::<Receipt>().ok();
-    let receipts: Vec<Receipt> = ack.receipts.iter().filter_map(known).collect();
-    let results = api.inbox.ack(&consumer, receipts.clone()).await?;
-    let done: std::collections::HashSet<Receipt> =
-        receipts.into_iter().zip(results).filter(|(_, done)| *done).map(|(one, _)| one).collect();
-    let is_done = |text: &String| known(text).is_some_and(|receipt| done.contains(&receipt));
-    let (done, stale) = ack.receipts.into_iter().partition(is_done);
+    let results = api.inbox.ack(&consumer, receipts.known()).await?;
+    let (done, stale) = receipts.partition(results);
     Ok(Json(Acked { done, stale }))
 }
 
-fn within(field: &str, value: Duration, least: Duration, most: Duration) -> Result<(), Refusal> {
+/// Refuses a lease that no claim may have.
+pub(super) fn within_lease(lease: Option<Duration>) -> Result<(), Refusal> {
+    let Some(lease) = lease else { return Ok(()) };
+    within("lease", lease, Duration::from_micros(1), LONGEST_LEASE)
+}
+
+pub(super) fn within(
+    field: &str,
+    value: Duration,
+    least: Duration,
+    most: Duration,
+) -> Result<(), Refusal> {
     if value < least {
         return Err(Refusal::invalid(field, "must be longer than zero"));
     }
@@ -134,7 +138,9 @@ fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D:
 }
 
 /// A duration as text, such as `"30s"`.
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+pub(super) fn duration<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     text.map(|text| parse_duration(&text).map_err(serde::de::Error::custom)).transpose()
 }

@@ -3,6 +3,7 @@
 //! Receivers wait for the commit and for nothing else; workers wait for work and hold nothing
 //! while they do.
 
+mod attempts;
 mod effects;
 mod group;
 mod queue;

@@ -53,13 +53,31 @@ pub(super) const VARIANTS: &str = "SELECT received_at, receipts, body_hash, body
     WHERE event_seq = $1 ORDER BY received_at, body_hash";
 
 /// The work of all consumers with an event.
-pub(super) const WORK_OF_EVENT: &str = "SELECT c.name, w.state, w.attempt, w.due_at
+pub(super) const WORK_OF_EVENT: &str = "SELECT c.name, w.state, w.attempt, w.due_at, w.finished_at
     FROM consumers AS c JOIN work AS w ON w.consumer_id = c.id AND w.event_seq = $1
     ORDER BY c.name";
 
-/// Reads a row of [`DETAIL`], given the rows of [`VARIANTS`] and [`WORK_OF_EVENT`].
+/// The failed attempts of all consumers at an event.
+pub(super) const ATTEMPTS_OF_EVENT: &str = "SELECT c.name, a.attempt, a.at, a.error
+    FROM consumers AS c JOIN attempts AS a ON a.consumer_id = c.id AND a.event_seq = $1
+    ORDER BY c.name, a.attempt";
+
+/// Reads a failed attempt from a row of whose it is, number, time and error.
+macro_rules! attempt {
+    ($row:expr) => {
+        $crate::event::Attempt {
+            attempt: $row.get(1),
+            at: $crate::clock::Time::from_micros($row.get(2)),
+            error: $row.get(3),
+        }
+    };
+}
+pub(super) use attempt;
+
+/// Reads a row of [`DETAIL`], given the rows of [`VARIANTS`], [`WORK_OF_EVENT`] and
+/// [`ATTEMPTS_OF_EVENT`].
 macro_rules! detail {
-    ($row:expr, $event:expr, $variants:expr, $work:expr) => {
+    ($row:expr, $event:expr, $variants:expr, $work:expr, $attempts:expr) => {
         $crate::event::EventDetail {
             event: $event,
             receipts: $row.get(12),
@@ -83,6 +101,12 @@ macro_rules! detail {
                     state: $crate::store::query::state_name(row.get(1)),
                     attempt: row.get(2),
                     due_at: row.get::<Option<i64>, _>(3).map($crate::clock::Time::from_micros),
+                    finished_at: row.get::<Option<i64>, _>(4).map($crate::clock::Time::from_micros),
+                    attempts: $attempts
+                        .iter()
+                        .filter(|tried| tried.get::<&str, _>(0) == row.get::<&str, _>(0))
+                        .map(|tried| $crate::store::query::attempt!(tried))
+                        .collect(),
                 })
                 .collect(),
         }
@@ -189,7 +213,7 @@ macro_rules! refused {
 pub(super) use refused;
 
 /// What must not be there: a sentence and the count of it.
-pub(super) const AUDIT: [(&str, &str); 6] = [
+pub(super) const AUDIT: [(&str, &str); 7] = [
     (
         "unfinished work in a lane that does not show its head",
         "SELECT count(*) FROM (
@@ -204,6 +228,14 @@ pub(super) const AUDIT: [(&str, &str); 6] = [
          LEFT JOIN work AS w ON w.consumer_id = l.consumer_id AND w.lane = l.lane
                             AND w.pos = l.head AND w.state < 2
          WHERE l.head IS NOT NULL AND (w.due_at IS NULL OR w.due_at <> l.due_at)",
+    ),
+    (
+        "leased work that the claim of its lane's head does not hold",
+        "SELECT count(*) FROM work AS w
+         JOIN lanes AS l ON l.consumer_id = w.consumer_id AND l.lane = w.lane
+         JOIN work AS h ON h.consumer_id = w.consumer_id AND h.lane = w.lane AND h.pos = l.head
+                       AND h.state < 2
+         WHERE w.state = 1 AND (h.state <> 1 OR h.receipt <> w.receipt)",
     ),
     (
         "work of events that are gone",
@@ -238,16 +270,25 @@ pub(super) fn page(
     rows: impl Iterator<Item = (Sequence, i64)>,
     query: &EventQuery,
 ) -> (Vec<Sequence>, bool) {
+    fitting(rows, query.limit, query.max_bytes)
+}
+
+/// As much of these rows of number and size as fits, but always one, and whether there may be more.
+pub(super) fn fitting(
+    rows: impl Iterator<Item = (Sequence, i64)>,
+    limit: usize,
+    max_bytes: usize,
+) -> (Vec<Sequence>, bool) {
     let mut bytes = 0usize;
     let mut page = Vec::new();
     for (seq, size) in rows {
         bytes = bytes.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
-        if bytes > query.max_bytes && !page.is_empty() {
+        if bytes > max_bytes && !page.is_empty() {
             return (page, true);
         }
         page.push(seq);
     }
-    let more = page.len() >= query.limit;
+    let more = page.len() >= limit;
     (page, more)
 }
 

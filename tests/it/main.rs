@@ -25,4 +25,5 @@ mod telegram;
 mod timestamp;
 mod view;
 mod worker;
+mod worker_attempts;
 mod worker_effects;

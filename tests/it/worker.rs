@@ -11,25 +11,25 @@ use crate::support::delivery::Delivery;
 use crate::support::http::{Response, get, post};
 use crate::support::place::{Kind, MAIN, Place};
 
-const CLAIM: &str = "/v1/consumers/default/claim";
-const ACK: &str = "/v1/consumers/default/ack";
+pub(crate) const CLAIM: &str = "/v1/consumers/default/claim";
+pub(crate) const ACK: &str = "/v1/consumers/default/ack";
 
-async fn call(address: SocketAddr, path: &str, body: Value) -> Response {
+pub(crate) async fn call(address: SocketAddr, path: &str, body: Value) -> Response {
     call_as("", address, path, body).await
 }
 
-async fn call_as(token: &str, address: SocketAddr, path: &str, body: Value) -> Response {
+pub(crate) async fn call_as(token: &str, address: SocketAddr, path: &str, body: Value) -> Response {
     let bearer = format!("Bearer {token}");
     let headers = [("Content-Type", "application/json"), ("Authorization", &*bearer)];
     post(address, path, &headers, body.to_string().as_bytes()).await
 }
 
-fn deliveries(answer: &Response) -> Vec<Value> {
+pub(crate) fn deliveries(answer: &Response) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json()["deliveries"].as_array().unwrap().clone()
 }
 
-fn refused(answer: &Response, status: u16, code: &str, field: Option<&str>) {
+pub(crate) fn refused(answer: &Response, status: u16, code: &str, field: Option<&str>) {
     assert_eq!(answer.status, status, "{answer:?}");
     assert_eq!(answer.header("content-type"), Some("application/problem+json"));
     let problem = answer.json();
@@ -225,6 +225,15 @@ async fn what_each_role_may_do() {
             let ack = format!("/v1/consumers/{consumer}/ack");
             let answer = call_as(token, address, &ack, json!({"receipts": []})).await;
             assert_eq!(answer.status, status, "{token} {consumer}");
+            for call in ["nack", "extend"] {
+                let path = format!("/v1/consumers/{consumer}/{call}");
+                let answer = call_as(token, address, &path, json!({"receipts": []})).await;
+                assert_eq!(answer.status, status, "{token} {consumer} {call}");
+            }
+            let bearer = format!("Bearer {token}");
+            let dead = format!("/v1/consumers/{consumer}/dead");
+            let answer = get(address, &dead, &[("Authorization", &*bearer)]).await;
+            assert_eq!(answer.status, status, "{token} {consumer} dead");
         }
     }
     let one = format!("/v1/events/{id}");

@@ -2,7 +2,7 @@
 
 mod filter;
 mod list;
-mod show;
+pub(super) mod show;
 mod tail;
 
 use std::num::NonZeroUsize;
@@ -110,7 +110,8 @@ pub(super) async fn events(command: Events, context: &Context) -> anyhow::Result
         .await
 }
 
-async fn find(store: &dyn Store, id: EventId) -> anyhow::Result<EventDetail> {
+/// The event that is named so.
+pub(super) async fn find(store: &dyn Store, id: EventId) -> anyhow::Result<EventDetail> {
     let uuid = match id {
         EventId::Id(id) => Some(id),
         EventId::Number(number) => {

@@ -3,7 +3,7 @@
 use crate::cli::text::{json_line, line, lines};
 use crate::clock::Time;
 use crate::deliver::detail;
-use crate::event::EventDetail;
+use crate::event::{Attempt, Event, EventDetail, WorkState};
 use crate::view::{Message, Sender, view};
 
 /// Columns before a value.
@@ -18,8 +18,28 @@ pub(super) fn shown(event: &EventDetail, json: bool) -> anyhow::Result<String> {
 }
 
 fn page(detail: &EventDetail) -> String {
-    let (event, attributes) = (&detail.event, &detail.event.attributes);
     let mut page = Page::default();
+    page.event(detail);
+    for variant in &detail.variants {
+        let received = receipts(variant.received_at, variant.received_at, variant.receipts);
+        page.row("other body", &format!("{} bytes, {received}", variant.body.len()));
+    }
+    for work in &detail.work {
+        page.row("work", &state(work));
+        page.attempts(&work.attempts);
+    }
+    page.body(&detail.event);
+    page.0
+}
+
+fn state(work: &WorkState) -> String {
+    let due = work.due_at.map_or_else(String::new, |due| format!(", due {due}"));
+    let since = work.finished_at.map_or_else(String::new, |since| format!(" since {since}"));
+    format!("{}: {}{since}, attempt {}{due}", work.consumer, work.state, work.attempt)
+}
+
+fn rows_of_event(detail: &EventDetail, page: &mut Page) {
+    let (event, attributes) = (&detail.event, &detail.event.attributes);
     page.row("id", &event.id.to_string());
     page.row("number", &event.sequence.to_string());
     page.row("type", &attributes.event_type);
@@ -35,20 +55,8 @@ fn page(detail: &EventDetail) -> String {
     let flags = detail.flags.names().join(", ");
     page.maybe("flags", (!flags.is_empty()).then_some(&*flags));
     if let Some(message) = view(&attributes.event_type, &event.body) {
-        rows_of_message(&message, &mut page);
+        rows_of_message(&message, page);
     }
-    for variant in &detail.variants {
-        let received = receipts(variant.received_at, variant.received_at, variant.receipts);
-        page.row("other body", &format!("{} bytes, {received}", variant.body.len()));
-    }
-    for work in &detail.work {
-        let due = work.due_at.map_or_else(String::new, |due| format!(", due {due}"));
-        let work = format!("{}: {}, attempt {}{due}", work.consumer, work.state, work.attempt);
-        page.row("work", &work);
-    }
-    let size = event.body.len();
-    page.row("body", &format!("{size} bytes: inboxd events raw {}", event.sequence));
-    page.0
 }
 
 fn rows_of_message(message: &Message, page: &mut Page) {
@@ -82,10 +90,28 @@ fn receipts(first: Time, last: Time, count: i64) -> String {
 
 /// Names and values, one a line.
 #[derive(Default)]
-struct Page(String);
+pub(in crate::cli) struct Page(pub(in crate::cli) String);
 
 impl Page {
-    fn row(&mut self, name: &str, value: &str) {
+    /// What is known of the event itself.
+    pub(in crate::cli) fn event(&mut self, detail: &EventDetail) {
+        rows_of_event(detail, self);
+    }
+
+    /// Failed attempts, one a row.
+    pub(in crate::cli) fn attempts(&mut self, attempts: &[Attempt]) {
+        for Attempt { attempt, at, error } in attempts {
+            self.row("failed", &format!("attempt {attempt} at {at}: {error}"));
+        }
+    }
+
+    /// How to come by the body.
+    pub(in crate::cli) fn body(&mut self, event: &Event) {
+        let size = event.body.len();
+        self.row("body", &format!("{size} bytes: inboxd events raw {}", event.sequence));
+    }
+
+    pub(in crate::cli) fn row(&mut self, name: &str, value: &str) {
         let row = format!("{:INDENT$}{}", line(name), lines(value, INDENT));
         self.0.push_str(row.trim_end());
         self.0.push('\n');

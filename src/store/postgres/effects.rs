@@ -1,7 +1,5 @@
 //! What workers did outside, recorded around the act: on PostgreSQL.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};

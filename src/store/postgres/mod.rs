@@ -65,7 +65,7 @@ impl PostgresStore {
 /// Runs one operation in a transaction, with what it needs moved into it.
 macro_rules! transaction {
     ($store:expr, ($($kept:ident),*), |$connection:ident| $work:expr) => {{
-        $(let $kept = Arc::new($kept);)*
+        $(let $kept = std::sync::Arc::new($kept);)*
         $store
             .sessions
             .transaction(move |$connection| {

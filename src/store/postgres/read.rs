@@ -7,7 +7,7 @@ use super::session::Failure;
 use crate::event::{Event, EventDetail, EventQuery, Page, Sequence};
 use crate::store::due::Claimed;
 use crate::store::query::{
-    self, AUDIT, DETAIL, VARIANTS, Value, WORK_OF_EVENT, event, event_columns,
+    self, ATTEMPTS_OF_EVENT, AUDIT, DETAIL, VARIANTS, Value, WORK_OF_EVENT, event, event_columns,
 };
 use crate::work::Delivery;
 
@@ -30,7 +30,7 @@ pub(super) async fn events(connection: &mut PgConnection, query: &EventQuery) ->
 }
 
 /// The events of these numbers, in any order.
-async fn numbered(connection: &mut PgConnection, page: &[Sequence]) -> Done<Vec<Event>> {
+pub(super) async fn numbered(connection: &mut PgConnection, page: &[Sequence]) -> Done<Vec<Event>> {
     let sql = concat!(
         "SELECT ",
         event_columns!(),
@@ -46,8 +46,10 @@ pub(super) async fn event(connection: &mut PgConnection, id: Uuid) -> Done<Optio
     let Some(row) = row else { return Ok(None) };
     let event = event!(row);
     let variants = sqlx::query(VARIANTS).bind(event.sequence).fetch_all(&mut *connection).await?;
-    let work = sqlx::query(WORK_OF_EVENT).bind(event.sequence).fetch_all(connection).await?;
-    Ok(Some(query::detail!(row, event, variants, work)))
+    let work = sqlx::query(WORK_OF_EVENT).bind(event.sequence).fetch_all(&mut *connection).await?;
+    let attempts = sqlx::query(ATTEMPTS_OF_EVENT).bind(event.sequence).fetch_all(connection);
+    let attempts = attempts.await?;
+    Ok(Some(query::detail!(row, event, variants, work, attempts)))
 }
 
 /// The deliveries of what was claimed, in order of receipt.

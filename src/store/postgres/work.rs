@@ -11,24 +11,26 @@ use sqlx::{PgConnection, Row};
 use super::session::Failure;
 use crate::clock::{Time, from_micros};
 use crate::event::Sequence;
-use crate::store::StoreError;
+use crate::retry::Backoff;
 use crate::store::due::{self, Claimed, Due, due};
-use crate::work::{ClaimRequest, Receipt};
+use crate::store::{StoreError, attempts};
+use crate::work::{ClaimRequest, LEASE_RAN_OUT, Receipt};
 
 type Done<T> = std::result::Result<T, Failure>;
 
-/// A consumer's settings, as far as claims need them, and the database's time.
+/// A consumer's settings, as far as work needs them, and the database's time.
 pub(super) struct Settings {
     pub(super) id: i64,
     pub(super) lease: i64,
     pub(super) max_attempts: i64,
+    pub(super) backoff: Backoff,
     pub(super) paused: bool,
     pub(super) now: Time,
 }
 
 pub(super) async fn settings(connection: &mut PgConnection, consumer: &str) -> Done<Settings> {
     let sql = concat!(
-        "SELECT id, lease, max_attempts, paused, ",
+        "SELECT id, lease, max_attempts, backoff_first, backoff_max, paused, ",
         super::now!(),
         " FROM consumers WHERE name = $1"
     );
@@ -38,8 +40,9 @@ pub(super) async fn settings(connection: &mut PgConnection, consumer: &str) -> D
         id: row.get(0),
         lease: row.get(1),
         max_attempts: row.get(2),
-        paused: row.get::<i64, _>(3) != 0,
-        now: Time::from_micros(row.get(4)),
+        backoff: Backoff { first: from_micros(row.get(3)), max: from_micros(row.get(4)) },
+        paused: row.get::<i64, _>(5) != 0,
+        now: Time::from_micros(row.get(6)),
     })
 }
 
@@ -135,36 +138,8 @@ async fn behind(
 /// Ends the claims of these heads, whose leases ran out: each becomes ready again, or dead after
 /// its last attempt, and the rest of such a claim goes back without having counted.
 async fn give_up(connection: &mut PgConnection, settings: &Settings, expired: &[Due]) -> Done<()> {
-    if expired.is_empty() {
-        return Ok(());
-    }
-    let events: Vec<Sequence> = expired.iter().map(|due| due.event).collect();
-    let sql = "INSERT INTO attempts (consumer_id, event_seq, attempt, at, error)
-               SELECT consumer_id, event_seq, attempt, $3, $4 FROM work
-               WHERE consumer_id = $1 AND event_seq = ANY ($2)
-               ON CONFLICT (consumer_id, event_seq, attempt)
-               DO UPDATE SET at = excluded.at, error = excluded.error";
-    let query = sqlx::query(sql).bind(settings.id).bind(&events).bind(settings.now.micros());
-    query.bind(crate::work::LEASE_RAN_OUT).execute(&mut *connection).await?;
-    let sql = "DELETE FROM attempts AS a USING work AS w
-               WHERE w.consumer_id = $1 AND w.event_seq = ANY ($2)
-                 AND a.consumer_id = w.consumer_id AND a.event_seq = w.event_seq
-                 AND a.attempt = w.attempt - $3";
-    let query = sqlx::query(sql).bind(settings.id).bind(&events);
-    query.bind(crate::work::ATTEMPTS_KEPT).execute(&mut *connection).await?;
-    let sql = "UPDATE work SET state = CASE WHEN attempt >= $4 THEN 3 ELSE 0 END, receipt = NULL,
-                      due_at = CASE WHEN attempt >= $4 THEN NULL ELSE due_at END, since = $3,
-                      finished_at = CASE WHEN attempt >= $4 THEN $3 END
-               WHERE consumer_id = $1 AND event_seq = ANY ($2)";
-    let query = sqlx::query(sql).bind(settings.id).bind(&events).bind(settings.now.micros());
-    query.bind(settings.max_attempts).execute(&mut *connection).await?;
-    let lanes: Vec<i64> = expired.iter().filter_map(|due| due.lane).collect();
-    let sql = "UPDATE work SET state = 0, attempt = attempt - 1, receipt = NULL, due_at = $3,
-                      since = $3
-               WHERE consumer_id = $1 AND state = 1 AND lane = ANY ($2)";
-    let query = sqlx::query(sql).bind(settings.id).bind(&lanes).bind(settings.now.micros());
-    query.execute(&mut *connection).await?;
-    refresh_lanes(connection, settings.id, lanes.into_iter()).await
+    let failed = attempts::expired(expired, settings.max_attempts);
+    super::attempts::fail(connection, settings, &failed, LEASE_RAN_OUT).await
 }
 
 /// Finishes what these receipts hold as [`crate::store::Store::ack`] says.
@@ -177,10 +152,12 @@ pub(super) async fn ack(
     let events: Vec<Sequence> = receipts.iter().map(|receipt| receipt.sequence).collect();
     let tokens: Vec<&[u8]> = receipts.iter().map(|receipt| &receipt.token[..]).collect();
     lock_lanes(connection, settings.id, &events).await?;
+    // The events once more, because the planner would else join with all work of the consumer as
+    // long as it takes the table for a small one.
     let sql = "UPDATE work SET state = 2, due_at = NULL, finished_at = $4
                FROM unnest($2::bigint[], $3::bytea[]) AS r (seq, token)
-               WHERE work.consumer_id = $1 AND work.event_seq = r.seq AND work.receipt = r.token
-                 AND work.state = 1
+               WHERE work.consumer_id = $1 AND work.event_seq = ANY ($2)
+                 AND work.event_seq = r.seq AND work.receipt = r.token AND work.state = 1
                RETURNING work.event_seq, work.receipt, work.lane";
     let query = sqlx::query(sql).bind(settings.id).bind(&events).bind(&tokens);
     let rows = query.bind(settings.now.micros()).fetch_all(&mut *connection).await?;
@@ -190,8 +167,8 @@ pub(super) async fn ack(
     if done.len() < receipts.len() {
         let sql = "SELECT work.event_seq, work.receipt
             FROM unnest($2::bigint[], $3::bytea[]) AS r (seq, token)
-            JOIN work ON work.consumer_id = $1 AND work.event_seq = r.seq
-                     AND work.receipt = r.token AND work.state = 2";
+            JOIN work ON work.consumer_id = $1 AND work.event_seq = ANY ($2)
+                     AND work.event_seq = r.seq AND work.receipt = r.token AND work.state = 2";
         let query = sqlx::query(sql).bind(settings.id).bind(&events).bind(&tokens);
         let rows = query.fetch_all(&mut *connection).await?;
         done.extend(rows.iter().map(|row| (row.get(0), row.get(1))));
@@ -207,10 +184,13 @@ pub(super) async fn lock_lanes(
     consumer: i64,
     events: &[Sequence],
 ) -> Done<()> {
-    let sql = "SELECT 1 FROM lanes WHERE consumer_id = $1 AND lane = ANY (ARRAY(
-                   SELECT lane FROM work
-                   WHERE consumer_id = $1 AND event_seq = ANY ($2) AND lane IS NOT NULL))
-               ORDER BY lane FOR UPDATE";
+    // One by one, because the planner would else read all lanes for the sake of their order.
+    let sql = "SELECT 1 FROM (
+            SELECT DISTINCT lane FROM work
+            WHERE consumer_id = $1 AND event_seq = ANY ($2) AND lane IS NOT NULL
+            ORDER BY lane) AS w
+        CROSS JOIN LATERAL (
+            SELECT 1 FROM lanes WHERE consumer_id = $1 AND lane = w.lane FOR UPDATE) AS l";
     sqlx::query(sql).bind(consumer).bind(events).execute(connection).await?;
     Ok(())
 }
@@ -251,6 +231,6 @@ pub(super) async fn next_due(connection: &mut PgConnection, consumer: &str) -> D
     Ok(due.map(|due| due.saturating_sub(settings.now.micros())))
 }
 
-fn limit(max: usize) -> i64 {
+pub(super) fn limit(max: usize) -> i64 {
     i64::try_from(max).unwrap_or(i64::MAX)
 }

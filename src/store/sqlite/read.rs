@@ -7,7 +7,9 @@ use super::error::of;
 use crate::event::{Event, EventDetail, EventQuery, Page, Sequence};
 use crate::store::Result;
 use crate::store::due::Claimed;
-use crate::store::query::{self, DETAIL, VARIANTS, Value, WORK_OF_EVENT, event, event_columns};
+use crate::store::query::{
+    self, ATTEMPTS_OF_EVENT, DETAIL, VARIANTS, Value, WORK_OF_EVENT, event, event_columns,
+};
 use crate::work::Delivery;
 
 pub(super) async fn events(connection: &mut SqliteConnection, query: &EventQuery) -> Result<Page> {
@@ -26,7 +28,10 @@ pub(super) async fn events(connection: &mut SqliteConnection, query: &EventQuery
 }
 
 /// The events of these numbers, in any order.
-async fn numbered(connection: &mut SqliteConnection, page: &[Sequence]) -> Result<Vec<Event>> {
+pub(super) async fn numbered(
+    connection: &mut SqliteConnection,
+    page: &[Sequence],
+) -> Result<Vec<Event>> {
     let sql = concat!(
         "SELECT ",
         event_columns!(),
@@ -46,8 +51,12 @@ pub(super) async fn event(
     let Some(row) = row else { return Ok(None) };
     let event = event!(row);
     let variants = sqlx::query(VARIANTS).bind(event.sequence).fetch_all(&mut *connection).await;
-    let work = sqlx::query(WORK_OF_EVENT).bind(event.sequence).fetch_all(connection).await;
-    Ok(Some(query::detail!(row, event, variants.map_err(of)?, work.map_err(of)?)))
+    let variants = variants.map_err(of)?;
+    let work = sqlx::query(WORK_OF_EVENT).bind(event.sequence).fetch_all(&mut *connection).await;
+    let work = work.map_err(of)?;
+    let attempts = sqlx::query(ATTEMPTS_OF_EVENT).bind(event.sequence).fetch_all(connection).await;
+    let attempts = attempts.map_err(of)?;
+    Ok(Some(query::detail!(row, event, variants, work, attempts)))
 }
 
 /// The deliveries of what was claimed, in order of receipt.

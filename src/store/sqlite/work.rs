@@ -11,9 +11,11 @@ use sqlx::{Row, SqliteConnection};
 use super::error::of;
 use crate::clock::{Time, from_micros};
 use crate::event::Sequence;
+use crate::retry::Backoff;
+use crate::store::attempts;
 use crate::store::due::{self, Claimed, Due, due};
 use crate::store::{Result, StoreError};
-use crate::work::{ClaimRequest, Receipt};
+use crate::work::{ClaimRequest, LEASE_RAN_OUT, Receipt};
 
 /// Makes the work of the events numbered `first..=last` for every consumer that wants them.
 pub(super) async fn make(
@@ -44,11 +46,12 @@ pub(super) async fn make(
     query.execute(connection).await.map(drop).map_err(of)
 }
 
-/// A consumer's settings, as far as claims need them.
+/// A consumer's settings, as far as work needs them.
 pub(super) struct Settings {
     pub(super) id: i64,
     pub(super) lease: i64,
     pub(super) max_attempts: i64,
+    pub(super) backoff: Backoff,
     pub(super) paused: bool,
 }
 
@@ -56,11 +59,17 @@ pub(super) async fn settings(
     connection: &mut SqliteConnection,
     consumer: &str,
 ) -> Result<Settings> {
-    let sql = "SELECT id, lease, max_attempts, paused FROM consumers WHERE name = $1";
+    let sql = "SELECT id, lease, max_attempts, backoff_first, backoff_max, paused
+               FROM consumers WHERE name = $1";
     let row = sqlx::query(sql).bind(consumer).fetch_optional(connection).await.map_err(of)?;
     let row = row.ok_or_else(|| StoreError::UnknownConsumer(consumer.to_owned()))?;
-    let (id, lease) = (row.get(0), row.get(1));
-    Ok(Settings { id, lease, max_attempts: row.get(2), paused: row.get::<i64, _>(3) != 0 })
+    Ok(Settings {
+        id: row.get(0),
+        lease: row.get(1),
+        max_attempts: row.get(2),
+        backoff: Backoff { first: from_micros(row.get(3)), max: from_micros(row.get(4)) },
+        paused: row.get::<i64, _>(5) != 0,
+    })
 }
 
 /// Leases what is due as [`crate::store::Store::claim`] says.
@@ -110,35 +119,8 @@ async fn give_up(
     settings: &Settings,
     expired: &[Due],
 ) -> Result<()> {
-    if expired.is_empty() {
-        return Ok(());
-    }
-    let events = super::json(expired.iter().map(|due| due.event));
-    let sql = "INSERT INTO attempts (consumer_id, event_seq, attempt, at, error)
-               SELECT consumer_id, event_seq, attempt, $3, $4 FROM work
-               WHERE consumer_id = $1 AND event_seq IN (SELECT value FROM json_each($2))
-               ON CONFLICT DO UPDATE SET at = excluded.at, error = excluded.error";
-    let query = sqlx::query(sql).bind(settings.id).bind(&events).bind(now.micros());
-    query.bind(crate::work::LEASE_RAN_OUT).execute(&mut *connection).await.map_err(of)?;
-    let sql = "DELETE FROM attempts WHERE (consumer_id, event_seq, attempt) IN (
-                   SELECT consumer_id, event_seq, attempt - $3 FROM work
-                   WHERE consumer_id = $1 AND event_seq IN (SELECT value FROM json_each($2)))";
-    let query = sqlx::query(sql).bind(settings.id).bind(&events).bind(crate::work::ATTEMPTS_KEPT);
-    query.execute(&mut *connection).await.map_err(of)?;
-    let sql = "UPDATE work SET state = iif(attempt >= $4, 3, 0), receipt = NULL,
-                      due_at = iif(attempt >= $4, NULL, due_at), since = $3,
-                      finished_at = iif(attempt >= $4, $3, NULL)
-               WHERE consumer_id = $1 AND event_seq IN (SELECT value FROM json_each($2))";
-    let query = sqlx::query(sql).bind(settings.id).bind(&events).bind(now.micros());
-    query.bind(settings.max_attempts).execute(&mut *connection).await.map_err(of)?;
-    let lanes: Vec<i64> = expired.iter().filter_map(|due| due.lane).collect();
-    let sql = "UPDATE work INDEXED BY work_lane
-               SET state = 0, attempt = attempt - 1, receipt = NULL, due_at = $3, since = $3
-               WHERE consumer_id = $1 AND state = 1 AND state < 2 AND lane IS NOT NULL
-                 AND lane IN (SELECT value FROM json_each($2))";
-    let query = sqlx::query(sql).bind(settings.id).bind(super::json(lanes.iter().copied()));
-    query.bind(now.micros()).execute(&mut *connection).await.map_err(of)?;
-    refresh_lanes(connection, settings.id, lanes.into_iter()).await
+    let failed = attempts::expired(expired, settings.max_attempts);
+    super::attempts::fail(connection, now, settings.id, &failed, LEASE_RAN_OUT).await
 }
 
 /// A due head: of a lane, or of nothing but itself.
@@ -224,7 +206,7 @@ pub(super) async fn ack(
 }
 
 /// Receipts as a JSON list of number and token in hex.
-fn pairs(receipts: &[Receipt]) -> String {
+pub(super) fn pairs(receipts: &[Receipt]) -> String {
     super::json(
         receipts
             .iter()
@@ -289,6 +271,6 @@ pub(super) async fn next_due(
     Ok(due.map(|due| due.saturating_sub(now.micros())))
 }
 
-fn limit(max: usize) -> i64 {
+pub(super) fn limit(max: usize) -> i64 {
     i64::try_from(max).unwrap_or(i64::MAX)
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use inboxd::clock::{Clock, Time};
-use inboxd::event::{Appended, EventDetail, NewEvent, Sequence, SourceId};
+use inboxd::event::{Appended, EventDetail, NewEvent, Sequence, SourceId, WorkState};
 use inboxd::source::SourceKind;
 use inboxd::store::{Batch, Checkpoint, Options, Result, Store, StoreError, open};
-use inboxd::work::{ClaimRequest, Consumer, Delivery, Filter, Ordering, Receipt};
+use inboxd::work::{ClaimRequest, Consumer, Delivery, Filter, Nack, Nacked, Ordering, Receipt};
 
 use super::raw::Raw;
 
@@ -83,6 +83,11 @@ impl Fixture {
         Fixture { store, raw, main, url, clock }
     }
 
+    /// Where the store is.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Opens the same store once more.
     pub(crate) async fn open_again(&self, migrate: bool) -> Result<Arc<dyn Store>> {
         open(&self.url, options(migrate, &self.clock)).await
@@ -146,6 +151,23 @@ impl Fixture {
         self.store.ack("default", receipts(deliveries)).await.unwrap()
     }
 
+    /// Nacks these for `default`, to be due again after so long.
+    pub(crate) async fn nack(&self, deliveries: &[Delivery], delay: Duration) -> Vec<Nacked> {
+        let nack = Nack { delay: Some(delay), ..Nack::default() };
+        self.store.nack("default", receipts(deliveries), nack).await.unwrap()
+    }
+
+    /// Nacks these for `default`, for good.
+    pub(crate) async fn bury(&self, deliveries: &[Delivery]) -> Vec<Nacked> {
+        let nack = Nack { dead: true, ..Nack::default() };
+        self.store.nack("default", receipts(deliveries), nack).await.unwrap()
+    }
+
+    /// Extends these for `default`, for its own lease.
+    pub(crate) async fn extend(&self, deliveries: &[Delivery]) -> Vec<bool> {
+        self.store.extend("default", receipts(deliveries), None).await.unwrap()
+    }
+
     /// What is known about an event that is stored.
     pub(crate) async fn detail(&self, event: &NewEvent) -> EventDetail {
         self.store.event(event.id).await.unwrap().expect("the event is stored")
@@ -153,9 +175,15 @@ impl Fixture {
 
     /// State and attempt of the work of `default` with an event.
     pub(crate) async fn work(&self, event: &NewEvent) -> (&'static str, i64) {
-        let detail = self.detail(event).await;
-        let work = detail.work.iter().find(|work| work.consumer == "default").unwrap();
+        let work = self.work_state(event).await;
         (work.state, work.attempt)
+    }
+
+    /// Where `default` stands with an event.
+    pub(crate) async fn work_state(&self, event: &NewEvent) -> WorkState {
+        let mut work = self.detail(event).await.work;
+        work.retain(|work| work.consumer == "default");
+        work.pop().unwrap()
     }
 
     /// Lets the consumer `name` rest, as an operator does.

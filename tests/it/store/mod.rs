@@ -2,13 +2,17 @@
 
 mod ack;
 mod append;
+mod attempts;
 mod cancel;
 mod claim;
 mod clock;
 mod consumer;
+mod dead;
 mod durability;
 mod effects;
+mod extend;
 mod fixture;
+mod generic_plan;
 mod identity;
 mod lease;
 mod model;
@@ -16,6 +20,7 @@ mod plan;
 mod poller;
 mod property;
 mod quarantine;
+mod race;
 mod raw;
 mod read;
 mod sample;

@@ -135,9 +135,7 @@ impl Model {
         let last = self.readers[reader].max_attempts;
         let mut chosen = loop {
             let heads = self.due_heads(reader, max);
-            let mut chosen: Vec<usize> =
-                heads.iter().flat_map(|head| self.conversation(*head)).collect();
-            chosen.truncate(max);
+            let chosen = self.follow(&heads, max);
             let expired: Vec<usize> = heads
                 .into_iter()
                 .filter(|head| chosen.contains(head) && self.work[*head].leased())
@@ -178,6 +176,60 @@ impl Model {
         work.state == State::Done { claim }
     }
 
+    /// What becomes of work given up by these events and claims: requeued, dead (false) or neither.
+    pub(crate) fn nack(
+        &mut self,
+        reader: usize,
+        receipts: &[(usize, usize)],
+        delay: i64,
+        dead: bool,
+    ) -> Vec<Option<bool>> {
+        let held: Vec<Option<usize>> =
+            receipts.iter().map(|(event, claim)| self.held(reader, *event, *claim)).collect();
+        let conversations: Vec<(usize, Vec<usize>)> =
+            held.iter().flatten().map(|place| (*place, self.conversation(*place))).collect();
+        for (place, _) in &conversations {
+            let work = &mut self.work[*place];
+            let is_last = dead || work.attempt >= self.readers[reader].max_attempts;
+            work.state = if is_last { State::Dead } else { State::Ready };
+            work.due = self.now + delay;
+        }
+        for (place, conversation) in conversations {
+            self.give_back(conversation.into_iter().filter(|other| *other > place));
+        }
+        let outcome = |place: &usize| self.work[*place].state == State::Ready;
+        held.iter().map(|place| place.as_ref().map(outcome)).collect()
+    }
+
+    /// Whether the claim holds the work, now for so long.
+    pub(crate) fn extend(&mut self, reader: usize, event: usize, claim: usize, lease: i64) -> bool {
+        let held = self.held(reader, event, claim);
+        if let Some(place) = held {
+            self.work[place].due = self.now + lease;
+        }
+        held.is_some()
+    }
+
+    /// The work that this claim of this event holds.
+    fn held(&self, reader: usize, event: usize, claim: usize) -> Option<usize> {
+        let holds = |work: &Work| {
+            (work.reader, work.event) == (reader, event) && work.state == State::Leased { claim }
+        };
+        self.work.iter().position(holds)
+    }
+
+    /// What of it is leased goes back and has not counted.
+    fn give_back(&mut self, places: impl Iterator<Item = usize>) {
+        for place in places {
+            let work = &mut self.work[place];
+            if work.leased() {
+                work.attempt -= 1;
+                work.state = State::Ready;
+                work.due = self.now;
+            }
+        }
+    }
+
     /// How long until something is claimable.
     pub(crate) fn next_due(&self, reader: usize) -> Option<i64> {
         let heads = self.heads(reader).into_iter().map(|head| self.work[head].due);
@@ -186,15 +238,33 @@ impl Model {
 
     /// The lease of this head ran out: the rest of its claim comes back and has not counted.
     fn end_claim(&mut self, head: usize) {
-        for place in self.conversation(head) {
-            let work = &mut self.work[place];
-            if place != head && work.leased() {
-                work.attempt -= 1;
-                work.state = State::Ready;
-                work.due = self.now;
-            }
-        }
+        self.give_back(self.conversation(head).into_iter().filter(|place| *place != head));
         self.work[head].state = State::Ready;
+    }
+
+    /// The work of these heads and behind them, up to the first of each that is put off. No claim
+    /// looks at more than `max` pieces of conversations.
+    fn follow(&self, heads: &[usize], max: usize) -> Vec<usize> {
+        let mut looks = max;
+        let mut chosen = Vec::new();
+        for head in heads {
+            let conversation = self.conversation(*head);
+            let in_lane = self.in_lane(*head);
+            let seen = if in_lane { conversation.len().min(looks) } else { conversation.len() };
+            looks -= if in_lane { seen } else { 0 };
+            let comes = |place: &&usize| {
+                let work = &self.work[**place];
+                work.due <= self.now || (self.work[*head].leased() && work.leased())
+            };
+            chosen.extend(conversation[..seen].iter().take_while(comes));
+        }
+        chosen.truncate(max);
+        chosen
+    }
+
+    fn in_lane(&self, place: usize) -> bool {
+        let work = &self.work[place];
+        self.readers[work.reader].ordered && self.events[work.event].item.chat().is_some()
     }
 
     /// Unfinished work that nothing unfinished must go before.

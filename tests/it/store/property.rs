@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use inboxd::event::{Appended, NewEvent, Sequence};
-use inboxd::work::{ClaimRequest, Consumer, Filter, Ordering, Receipt};
+use inboxd::work::{ClaimRequest, Consumer, Filter, Nack, Nacked, Ordering, Receipt};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
@@ -39,6 +39,15 @@ enum Step {
         reader: Option<usize>,
         made_up: bool,
     },
+    Nack {
+        recent: Vec<usize>,
+        delay: u32,
+        dead: bool,
+    },
+    Extend {
+        recent: Vec<usize>,
+        lease: u32,
+    },
     Pass(u32),
     Reopen,
 }
@@ -52,6 +61,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(reader, max, lease)| Step::Claim { reader, max, lease }),
         6 => (vec(0..12usize, 0..5), prop::option::weighted(0.1, 0..READERS.len()), any::<bool>())
             .prop_map(|(recent, reader, made_up)| Step::Ack { recent, reader, made_up }),
+        4 => (vec(0..12usize, 0..5), 0..3u32, prop::bool::weighted(0.1))
+            .prop_map(|(recent, delay, dead)| Step::Nack { recent, delay, dead }),
+        2 => (vec(0..12usize, 0..5), 1..4u32)
+            .prop_map(|(recent, lease)| Step::Extend { recent, lease }),
         4 => (1..4u32).prop_map(Step::Pass),
         1 => Just(Step::Reopen),
     ];
@@ -82,6 +95,8 @@ impl Pair<'_> {
                 self.claim(*reader, *max, *lease).await;
             }
             Step::Ack { recent, reader, made_up } => self.ack(recent, *reader, *made_up).await,
+            Step::Nack { recent, delay, dead } => self.nack(recent, *delay, *dead).await,
+            Step::Extend { recent, lease } => self.extend(recent, *lease).await,
             Step::Pass(units) => self.pass(*units).await,
             Step::Reopen => self.fixture.reopen().await,
         }
@@ -140,6 +155,43 @@ impl Pair<'_> {
         }
         let done = self.fixture.store.ack(READERS[reader].name, receipts).await.unwrap();
         assert_eq!(done, expected);
+    }
+
+    /// Receipts by how long ago they were given, those of the first one's reader.
+    fn recent(&self, recent: &[usize]) -> (usize, Vec<(Receipt, usize, usize)>) {
+        let given: Vec<_> = self.receipts.iter().rev().collect();
+        let picked: Vec<_> = recent.iter().filter_map(|place| given.get(*place)).collect();
+        let reader = picked.first().map_or(0, |picked| picked.1);
+        let own = picked.into_iter().filter(|picked| picked.1 == reader);
+        (reader, own.map(|(receipt, _, event, claim)| (*receipt, *event, *claim)).collect())
+    }
+
+    async fn nack(&mut self, recent: &[usize], delay: u32, dead: bool) {
+        let (reader, picked) = self.recent(recent);
+        let receipts = picked.iter().map(|picked| picked.0).collect();
+        let nack = Nack { delay: Some(UNIT * delay), error: None, dead };
+        let nacked = self.fixture.store.nack(READERS[reader].name, receipts, nack).await.unwrap();
+        let claims: Vec<_> = picked.iter().map(|picked| (picked.1, picked.2)).collect();
+        let delay = UNIT.as_micros() as i64 * i64::from(delay);
+        let expected = self.model.nack(reader, &claims, delay, dead);
+        let expected = expected.into_iter().map(|outcome| match outcome {
+            Some(true) => Nacked::Requeued,
+            Some(false) => Nacked::Dead,
+            None => Nacked::Stale,
+        });
+        assert_eq!(nacked, expected.collect::<Vec<_>>());
+    }
+
+    async fn extend(&mut self, recent: &[usize], lease: u32) {
+        let (reader, picked) = self.recent(recent);
+        let receipts = picked.iter().map(|picked| picked.0).collect();
+        let store = &self.fixture.store;
+        let held = store.extend(READERS[reader].name, receipts, Some(UNIT * lease)).await.unwrap();
+        let lease = UNIT.as_micros() as i64 * i64::from(lease);
+        let extend = |(_, event, claim): &(Receipt, usize, usize)| {
+            self.model.extend(reader, *event, *claim, lease)
+        };
+        assert_eq!(held, picked.iter().map(extend).collect::<Vec<_>>());
     }
 
     async fn pass(&mut self, units: u32) {
