@@ -6,6 +6,8 @@
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod consumer;
+pub mod conversation;
 pub mod deliver;
 pub mod effect;
 pub mod event;

@@ -4,6 +4,10 @@ ALTER TABLE consumers ADD COLUMN fill_next  BIGINT; -- next event to look at; no
 ALTER TABLE consumers ADD COLUMN fill_last  BIGINT; -- newest event when it was added: later ones made work by themselves
 ALTER TABLE consumers ADD COLUMN fill_since BIGINT; -- only events received at or after this; none takes all
 
+-- What is done only grows until it is removed, so it is not counted: it is this number less all else.
+ALTER TABLE consumers ADD COLUMN work_count BIGINT NOT NULL DEFAULT 0; -- pieces of its work in whatever state
+UPDATE consumers SET work_count = (SELECT count(*) FROM work WHERE consumer_id = consumers.id);
+
 -- Removing an event finds its identities, and later those that are to be forgotten.
 DROP INDEX identities_event;
 CREATE INDEX identities_event ON identities (event_seq);

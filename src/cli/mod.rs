@@ -2,6 +2,7 @@
 
 mod check;
 mod completions;
+mod consumers;
 mod context;
 mod dead;
 mod demo;
@@ -87,6 +88,9 @@ enum Command {
     /// See the receivers that the store knows, or forget one.
     #[command(subcommand, after_help = "Example: inboxd sources list")]
     Sources(sources::Sources),
+    /// See the consumers and what waits for each; add, pause or remove one.
+    #[command(subcommand, after_help = "Example: inboxd consumers list")]
+    Consumers(consumers::Consumers),
     /// See possible losses, or take note of them.
     #[command(subcommand, after_help = "Example: inboxd gaps list")]
     Gaps(gaps::Gaps),
@@ -168,6 +172,7 @@ async fn run(arguments: Arguments, env: Env) -> anyhow::Result<()> {
         Command::Events(command) => events::events(command, &context).await,
         Command::Dead(command) => dead::dead(command, &context).await,
         Command::Sources(command) => sources::sources(command, &context).await,
+        Command::Consumers(command) => consumers::consumers(command, &context).await,
         Command::Gaps(command) => gaps::gaps(command, &context).await,
         Command::Telegram(command) => telegram::telegram(command, &context).await,
         Command::Unifyport(command) => unifyport::unifyport(command, &context).await,

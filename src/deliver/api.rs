@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
-use super::{attempts, effects, events, work};
+use super::{attempts, consumers, conversations, effects, events, messages, work};
 use crate::http::body::BodyLimits;
 use crate::http::problem::Refusal;
 use crate::inbox::Inbox;
@@ -34,6 +34,8 @@ impl FromRef<Api> for BodyLimits {
 /// The routes, to be put behind `http::bearer::authenticate`.
 pub fn routes(api: Api) -> Router {
     Router::new()
+        .route("/v1/consumers", get(consumers::list))
+        .route("/v1/consumers/{consumer}", get(consumers::one))
         .route("/v1/consumers/{consumer}/claim", post(work::claim))
         .route("/v1/consumers/{consumer}/ack", post(work::ack))
         .route("/v1/consumers/{consumer}/effects", get(effects::list))
@@ -46,6 +48,8 @@ pub fn routes(api: Api) -> Router {
         .route("/v1/events", get(events::list))
         .route("/v1/events/{id}", get(events::one))
         .route("/v1/events/{id}/raw", get(events::raw))
+        .route("/v1/conversations", get(conversations::list))
+        .route("/v1/conversations/messages", get(messages::list))
         .with_state(api)
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Params {
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-enum Order {
+pub(super) enum Order {
     Asc,
     #[default]
     Desc,
@@ -54,13 +54,6 @@ pub(super) async fn list(
     Query(params): Query<Params>,
 ) -> Result<Response, Refusal> {
     principal.require_operator()?;
-    let limit = params.limit.unwrap_or(LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(Refusal::invalid("limit", format!("{limit} is not within 1 and {MAX_LIMIT}")));
-    }
-    let after = params.after.map(|after| after.parse::<Sequence>()).transpose();
-    let after =
-        after.map_err(|_| Refusal::invalid("after", "not the next of an earlier answer"))?;
     let query = EventQuery {
         channel: params.channel,
         source: params.source,
@@ -68,9 +61,9 @@ pub(super) async fn list(
         conversation: params.conversation,
         since: params.since,
         until: params.until,
-        after,
+        after: after(params.after)?,
         ascending: params.order == Order::Asc,
-        limit,
+        limit: limit(params.limit)?,
         max_bytes: ANSWER_BYTES / 3,
     };
     let page = api.inbox.events(query).await?;
@@ -82,6 +75,21 @@ pub(super) async fn list(
         serde_json::to_vec(&Shown { events, next })
     })
     .await
+}
+
+/// How many a page may hold.
+pub(super) fn limit(asked: Option<usize>) -> Result<usize, Refusal> {
+    let limit = asked.unwrap_or(LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(Refusal::invalid("limit", format!("{limit} is not within 1 and {MAX_LIMIT}")));
+    }
+    Ok(limit)
+}
+
+/// Where a page goes on.
+pub(super) fn after(next: Option<String>) -> Result<Option<Sequence>, Refusal> {
+    let after = next.map(|after| after.parse::<Sequence>()).transpose();
+    after.map_err(|_| Refusal::invalid("after", "not the next of an earlier answer"))
 }
 
 pub(super) async fn one(

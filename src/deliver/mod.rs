@@ -2,11 +2,15 @@
 
 mod api;
 mod attempts;
+mod consumers;
+mod conversations;
 mod effects;
 mod events;
 mod json;
+mod messages;
 mod receipts;
 mod work;
 
 pub use api::{Api, routes};
+pub use consumers::{List, Shown, shown, shown_list};
 pub use json::{dead_letter, detail, item};

@@ -4,6 +4,7 @@
 //! it does not know, mends what is not UTF-8, and where none can be made there is none.
 
 mod telegram;
+pub mod timeline;
 mod unifyport;
 
 use serde::Serialize;
@@ -88,7 +89,7 @@ pub struct Sender {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Attachment {
     /// `image`, `video`, `animation`, `audio`, `voice`, `document`, `sticker`, `location`,
-    /// `contact`, or the channel's own word.
+    /// `contact`, or the channel's own word, such as `dice`.
     pub kind: String,
     /// File name, title, or a contact's name.
     pub name: Option<String>,
@@ -140,6 +141,28 @@ pub fn view(event_type: &str, body: &[u8]) -> Option<Message> {
     };
     let document = crate::json::lossy(body)?;
     document.is_object().then(|| make(kind, &document))
+}
+
+/// The types of events that change or delete what other events said.
+pub const CHANGES: [&str; 6] = [
+    "telegram.edited_message",
+    "telegram.edited_channel_post",
+    "telegram.edited_business_message",
+    "telegram.deleted_business_messages",
+    "unifyport.message.updated",
+    "unifyport.message.deleted",
+];
+
+/// The messages that an event deletes, by their ids in its conversation.
+#[must_use]
+pub fn deleted(event_type: &str, body: &[u8]) -> Vec<String> {
+    let Some((channel, kind)) = event_type.split_once('.') else { return Vec::new() };
+    let read = match channel {
+        "telegram" => telegram::deleted,
+        "unifyport" => unifyport::deleted,
+        _ => return Vec::new(),
+    };
+    crate::json::lossy(body).map(|document| read(kind, &document)).unwrap_or_default()
 }
 
 /// An id as text, whether it is written as a string or as an integer.

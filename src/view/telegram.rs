@@ -12,13 +12,49 @@ pub(super) fn view(kind: &str, update: &Value) -> Message {
     let content = &update[kind];
     match kind {
         "message" | "channel_post" | "business_message" | "guest_message" => {
-            message(Kind::Message, kind, content)
+            message(kind_of(content), kind, content)
         }
         "edited_message" | "edited_channel_post" | "edited_business_message" => {
             message(Kind::Edit, kind, content)
         }
         "callback_query" => callback(content),
         _ => other(kind, content),
+    }
+}
+
+/// Members of a message that nobody wrote: it tells who came, left, or owns the chat now.
+const MEMBERSHIP: [&str; 4] =
+    ["new_chat_members", "left_chat_member", "chat_owner_left", "chat_owner_changed"];
+/// Members of a message that nobody wrote: it tells what became of the chat itself.
+const CONVERSATION: [&str; 17] = [
+    "new_chat_title",
+    "new_chat_photo",
+    "delete_chat_photo",
+    "group_chat_created",
+    "supergroup_chat_created",
+    "channel_chat_created",
+    "message_auto_delete_timer_changed",
+    "migrate_to_chat_id",
+    "migrate_from_chat_id",
+    "pinned_message",
+    "forum_topic_created",
+    "forum_topic_edited",
+    "forum_topic_closed",
+    "forum_topic_reopened",
+    "general_forum_topic_hidden",
+    "general_forum_topic_unhidden",
+    "chat_background_set",
+];
+
+/// Service messages are set apart, because whoever answers messages is not to answer those.
+fn kind_of(message: &Value) -> Kind {
+    let has = |members: &[&str]| members.iter().any(|member| !message[*member].is_null());
+    if has(&MEMBERSHIP) {
+        Kind::Membership
+    } else if has(&CONVERSATION) {
+        Kind::Conversation
+    } else {
+        Kind::Message
     }
 }
 
@@ -36,12 +72,18 @@ fn message(kind: Kind, update_kind: &str, message: &Value) -> Message {
             .or_else(|| text(&message["checklist"]["title"]))
             .or_else(|| text(&message["web_app_data"]["data"])),
         attachments,
-        reply_to: message_id(&message["reply_to_message"]["message_id"]),
+        reply_to: reply_to(&message["reply_to_message"]),
         direction: Some(direction(update_kind, message)),
         // The date of an edit is the event's own time.
         sent_at: time(&message["date"]),
         ..Message::of_kind(kind)
     }
+}
+
+/// In a topic every message that answers none carries the one that began the topic. A message of
+/// another chat (`external_reply`) has no id in this one.
+fn reply_to(answered: &Value) -> Option<String> {
+    answered["forum_topic_created"].is_null().then(|| message_id(&answered["message_id"])).flatten()
 }
 
 /// Only through a business account does a bot see messages that the account itself sent: in its
@@ -55,6 +97,12 @@ fn direction(update_kind: &str, message: &Value) -> Direction {
     } else {
         Direction::Inbound
     }
+}
+
+/// The messages that an update of this kind deletes.
+pub(super) fn deleted(kind: &str, update: &Value) -> Vec<String> {
+    let ids = update[kind]["message_ids"].as_array().into_iter().flatten();
+    ids.filter(|_| kind == "deleted_business_messages").filter_map(message_id).collect()
 }
 
 /// `sent_at` stays empty, because the only date in a callback is that of the message pressed.

@@ -44,6 +44,14 @@ pub(super) fn view(event_type: &str, body: &Value) -> Message {
     view
 }
 
+/// The messages that an event of this type deletes.
+pub(super) fn deleted(event_type: &str, body: &Value) -> Vec<String> {
+    let message = &body["data"]["message"];
+    let several = message["ids"].as_array().into_iter().flatten();
+    let ids = std::iter::once(&message["id"]).chain(several).filter_map(id);
+    ids.filter(|_| event_type == "message.deleted").collect()
+}
+
 fn kind(event_type: &str) -> Kind {
     match event_type {
         "message.received" => Kind::Message,

@@ -18,6 +18,8 @@ use Imports::{Never, Only};
 const ARROWS: &[(&str, Imports, &str)] = &[
     ("clock", Only(&[]), "everything stands on it"),
     ("effect", Only(NOUNS), "the nouns stand on nothing else"),
+    ("conversation", Only(NOUNS), "the nouns stand on nothing else"),
+    ("consumer", Only(NOUNS), "the nouns stand on nothing else"),
     ("event", Only(NOUNS), "the nouns stand on nothing else"),
     ("source", Only(NOUNS), "the nouns stand on nothing else"),
     ("work", Only(NOUNS), "the nouns stand on nothing else"),
@@ -34,9 +36,12 @@ const ARROWS: &[(&str, Imports, &str)] = &[
     ("simulate", Only(PURE), "what checks the product must not share its mistakes"),
     ("", Never(&["cli"]), "only the binary knows the command line"),
 ];
-const NOUNS: &[&str] = &["clock", "effect", "event", "json", "source", "work"];
+const NOUNS: &[&str] =
+    &["clock", "consumer", "conversation", "effect", "event", "json", "source", "work"];
 const UNDER_THE_INBOX: &[&str] = &[
     "clock",
+    "consumer",
+    "conversation",
     "effect",
     "event",
     "json",
@@ -54,6 +59,8 @@ const ABOVE_THE_STORE: &[&str] =
 /// Values and functions on them: no input or output, so that a test needs nothing but arguments.
 const PURE: &[&str] = &[
     "effect",
+    "conversation",
+    "consumer",
     "event",
     "json",
     "receive::unifyport::signature",

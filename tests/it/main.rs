@@ -8,8 +8,11 @@
 mod architecture;
 mod cli;
 mod config;
+mod consumers;
+mod conversations;
 mod demo;
 mod fake_bot_api;
+mod golden;
 mod http;
 mod json;
 mod json_reference;

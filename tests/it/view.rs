@@ -2,7 +2,7 @@
 
 use crate::json_reference::{documents, mutated, nearly_json, objects};
 use inboxd::receive::telegram::update::KINDS;
-use inboxd::view::view;
+use inboxd::view::{deleted, view};
 use proptest::prelude::*;
 
 const MEMBERS: [&str; 9] = [
@@ -99,6 +99,7 @@ proptest! {
     ) {
         for body in [bytes, nearly, changed] {
             let _ = view(&event_type, &body);
+            let _ = deleted(&event_type, &body);
         }
     }
 }

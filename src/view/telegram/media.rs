@@ -5,16 +5,22 @@ use serde_json::Value;
 use super::super::{Attachment, text};
 
 /// Members that are one file each, and the kind of attachment they make.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 9] = [
     ("animation", "animation"),
     ("audio", "audio"),
     ("document", "document"),
+    // Its picture comes as a photo too; this is what moves.
+    ("live_photo", "video"),
     ("sticker", "sticker"),
     ("video", "video"),
     ("video_note", "video"),
     ("voice", "voice"),
     ("voice_note", "voice"),
 ];
+
+/// Members that are no file, by the channel's own word, and which of theirs names them.
+const CARDS: [(&str, &str); 4] =
+    [("dice", "emoji"), ("game", "title"), ("invoice", "title"), ("story", "title")];
 
 /// What is attached to a message, or to a block of a rich message. A photo is shown in its largest
 /// size only, and what Telegram repeats for old clients only once.
@@ -26,6 +32,7 @@ pub(super) fn attachments(holder: &Value) -> Vec<Attachment> {
     }
     found.extend(location(holder));
     found.extend(contact(&holder["contact"]));
+    found.extend(CARDS.iter().filter_map(|(member, name)| card(member, &holder[*member], name)));
     found
 }
 
@@ -62,6 +69,16 @@ fn location(holder: &Value) -> Option<Attachment> {
         mime: None,
         size: None,
         r#ref: Some(format!("geo:{},{}", degrees("latitude")?, degrees("longitude")?)),
+    })
+}
+
+fn card(kind: &str, card: &Value, name: &str) -> Option<Attachment> {
+    card.is_object().then(|| Attachment {
+        kind: kind.to_owned(),
+        name: text(&card[name]),
+        mime: None,
+        size: None,
+        r#ref: None,
     })
 }
 

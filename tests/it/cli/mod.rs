@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::support::process::{Gateway, Home};
 
+mod consumers;
 mod dead;
 mod events;
 mod examples;

@@ -12,6 +12,7 @@ fn every_command_explains_itself() {
         ("migrate", &[]),
         ("events", &["list", "show", "raw", "tail"]),
         ("sources", &["list", "forget"]),
+        ("consumers", &["list", "show", "add", "pause", "resume", "remove"]),
         ("unifyport", &["sign", "verify", "send"]),
         ("openapi", &[]),
         ("completions", &[]),

@@ -94,7 +94,7 @@ async fn stream(client: &mut Client<'_>, address: SocketAddr) {
 async fn each_answer_is_documented_and_each_documented_one_comes(kind: Kind) {
     let place = place(kind);
     let gateway = place.start();
-    for id in ["a-1", "a-2", "b-1", "c-1", "a-1"] {
+    for id in ["a-1", "b-1", "c-1", "a-2", "a-1"] {
         assert_eq!(Delivery::message(id).send(gateway.public).await.status, 204);
     }
     let conflict = message("a-1").iter().chain(b" ").copied().collect::<Vec<u8>>();

@@ -7,11 +7,13 @@ mod cancel;
 mod claim;
 mod clock;
 mod consumer;
+mod conversations;
 mod dead;
 mod durability;
 mod effects;
 mod extend;
-mod fixture;
+mod filling;
+pub(crate) mod fixture;
 mod generic_plan;
 mod identity;
 mod lease;
@@ -23,9 +25,11 @@ mod quarantine;
 mod race;
 mod raw;
 mod read;
+mod removal;
 mod sample;
 mod schema;
 mod source;
+mod standing;
 
 /// Makes a test of each case, an async function that takes `&mut Fixture`, for each store.
 macro_rules! conformance {
