@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn every_command_explains_itself() {
     let home = Home::new("");
-    let groups: [(&str, &[&str]); 10] = [
+    let groups: [(&str, &[&str]); 11] = [
         ("serve", &[]),
         ("demo", &[]),
         ("check", &[]),

@@ -65,8 +65,8 @@ pub(super) async fn work(client: &mut Client<'_>) {
     let dead = client.get(WORKER, &path("dead?limit=1")).await.json();
     let id = &dead["dead"][0]["event"]["id"];
     let one = client.get(OPS, &format!("/v1/events/{}", id.as_str().unwrap())).await.json();
-    let of_default = one["consumers"].as_array().unwrap().iter();
-    let of_default = of_default.filter(|work| work["name"] == "default").next().unwrap();
+    let mut work = one["consumers"].as_array().unwrap().iter();
+    let of_default = work.find(|work| work["name"] == "default").unwrap();
     assert_eq!(
         (&of_default["state"], &of_default["attempts"][0]["attempt"]),
         (&json!("dead"), &json!(1))
