@@ -17,6 +17,7 @@ pub mod json;
 pub mod openapi;
 pub mod operate;
 pub mod receive;
+pub mod replay;
 pub mod retry;
 mod serve;
 pub mod shutdown;

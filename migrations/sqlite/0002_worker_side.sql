@@ -18,3 +18,6 @@ CREATE INDEX identities_expiring ON identities (expires_at) WHERE expires_at IS 
 CREATE INDEX effects_event ON effects (event_seq);
 CREATE INDEX effects_begun ON effects (consumer_id, begun_at, key_hash) WHERE state = 'begun';
 CREATE INDEX effects_finished ON effects (consumer_id, begun_at, key_hash) WHERE state = 'finished';
+
+-- Dead work is brought back in order of receipt, however much of it there is.
+CREATE INDEX work_dead_event ON work (consumer_id, event_seq) WHERE state = 3;

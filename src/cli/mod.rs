@@ -2,6 +2,7 @@
 
 mod check;
 mod completions;
+mod consumer;
 mod consumers;
 mod context;
 mod dead;
@@ -12,6 +13,8 @@ mod man;
 mod migrate;
 mod openapi;
 mod output;
+mod replay;
+mod requeue;
 mod serve;
 mod sources;
 mod table;
@@ -82,7 +85,12 @@ enum Command {
     /// Read the inbox.
     #[command(subcommand, after_help = "Example: inboxd events list --since 2h")]
     Events(events::Events),
-    /// See work that no attempt finished.
+    /// Make finished work due again: that of the events for which all that is given holds.
+    ///
+    /// Done and dead work becomes as new, behind all that waits. Unfinished work is left as it is.
+    #[command(after_help = "Example: inboxd replay --since 2h --channel whatsapp")]
+    Replay(replay::Replay),
+    /// See work that no attempt finished, or make it due again.
     #[command(subcommand, after_help = "Example: inboxd dead list")]
     Dead(dead::Dead),
     /// See the receivers that the store knows, or forget one.
@@ -170,6 +178,7 @@ async fn run(arguments: Arguments, env: Env) -> anyhow::Result<()> {
         Command::Check(command) => check::check(command, &context.config()?).await,
         Command::Migrate => migrate::migrate(&context.config_to_look()?).await,
         Command::Events(command) => events::events(command, &context).await,
+        Command::Replay(command) => replay::replay(command, &context).await,
         Command::Dead(command) => dead::dead(command, &context).await,
         Command::Sources(command) => sources::sources(command, &context).await,
         Command::Consumers(command) => consumers::consumers(command, &context).await,

@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
-use super::{attempts, consumers, conversations, effects, events, messages, work};
+use super::{attempts, consumers, conversations, effects, events, messages, replay, work};
 use crate::http::body::BodyLimits;
 use crate::http::problem::Refusal;
 use crate::inbox::Inbox;
@@ -45,6 +45,8 @@ pub fn routes(api: Api) -> Router {
         .route("/v1/consumers/{consumer}/nack", post(attempts::nack))
         .route("/v1/consumers/{consumer}/extend", post(attempts::extend))
         .route("/v1/consumers/{consumer}/dead", get(attempts::dead))
+        .route("/v1/consumers/{consumer}/replay", post(replay::replay))
+        .route("/v1/consumers/{consumer}/dead/requeue", post(replay::requeue))
         .route("/v1/events", get(events::list))
         .route("/v1/events/{id}", get(events::one))
         .route("/v1/events/{id}/raw", get(events::raw))

@@ -9,6 +9,7 @@ mod events;
 mod json;
 mod messages;
 mod receipts;
+mod replay;
 mod work;
 
 pub use api::{Api, routes};

@@ -10,6 +10,7 @@ mod effects;
 mod group;
 mod queue;
 mod refuse;
+mod replay;
 mod upkeep;
 mod wake;
 
@@ -33,6 +34,7 @@ use refuse::Refusals;
 use wake::Wake;
 
 pub use crate::store::{Checkpoint, Store, StoreError};
+pub use replay::replay;
 
 /// Receipts that may wait for a commit.
 const QUEUE_ROWS: usize = 4096;

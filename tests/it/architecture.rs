@@ -22,6 +22,7 @@ const ARROWS: &[(&str, Imports, &str)] = &[
     ("consumer", Only(NOUNS), "the nouns stand on nothing else"),
     ("event", Only(NOUNS), "the nouns stand on nothing else"),
     ("source", Only(NOUNS), "the nouns stand on nothing else"),
+    ("replay", Only(NOUNS), "the nouns stand on nothing else"),
     ("work", Only(NOUNS), "the nouns stand on nothing else"),
     ("json", Only(NOUNS), "reading JSON is a function of the bytes"),
     ("view", Only(NOUNS), "a view is a function of the bytes"),
@@ -37,7 +38,7 @@ const ARROWS: &[(&str, Imports, &str)] = &[
     ("", Never(&["cli"]), "only the binary knows the command line"),
 ];
 const NOUNS: &[&str] =
-    &["clock", "consumer", "conversation", "effect", "event", "json", "source", "work"];
+    &["clock", "consumer", "conversation", "effect", "event", "json", "replay", "source", "work"];
 const UNDER_THE_INBOX: &[&str] = &[
     "clock",
     "consumer",
@@ -45,6 +46,7 @@ const UNDER_THE_INBOX: &[&str] = &[
     "effect",
     "event",
     "json",
+    "replay",
     "retry",
     "shutdown",
     "source",
@@ -64,6 +66,7 @@ const PURE: &[&str] = &[
     "event",
     "json",
     "receive::unifyport::signature",
+    "replay",
     "retry",
     "source",
     "view",

@@ -20,6 +20,7 @@ mod openapi;
 mod proof;
 mod receipt_facts;
 mod receiver;
+mod replay;
 mod shutdown;
 mod signature;
 mod store;

@@ -12,6 +12,7 @@ mod consumers;
 mod dead;
 mod events;
 mod examples;
+mod replay;
 mod sources;
 mod tail;
 mod telegram;

@@ -40,7 +40,17 @@ async fn reads(client: &mut Client<'_>) {
     for path in ["/healthz", "/readyz"] {
         assert_eq!(client.get("", path).await.status, 200);
     }
-    for path in ["/v1/openapi.json", "/v1/sources", "/v1/gaps", "/v1/gaps?source=main&limit=1000"] {
+    for path in [
+        "/v1/openapi.json",
+        "/v1/sources",
+        "/v1/gaps",
+        "/v1/gaps?source=main&limit=1000",
+        // What PostgreSQL's text cannot hold is found nowhere, and is no fault of ours.
+        "/v1/gaps?source=%00",
+        "/v1/events?channel=%00&source=%00&type=%00&conversation=%00",
+        "/v1/conversations?channel=%00&source=%00",
+        "/v1/conversations/messages?subject=%00",
+    ] {
         assert_eq!(client.get(OPS, path).await.status, 200, "{path}");
     }
     let all = client.get(OPS, "/v1/events").await.json();

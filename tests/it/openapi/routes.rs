@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::{document, operations};
-use crate::support::http::Connection;
+use crate::support::http::{Connection, get};
 use crate::support::place::{Kind, Place};
 
 /// Where the private router's routes stand.
@@ -48,6 +50,17 @@ fn the_routes_in_the_source_are_the_documents() {
         .map(|operation| format!("{} {}", operation.method, operation.path))
         .collect();
     assert_eq!(source, documented);
+}
+
+#[tokio::test]
+async fn the_command_line_and_the_gateway_tell_the_same_document() {
+    let place = Place::new(Kind::Sqlite);
+    let printed = place.home.command(&["openapi"]).output().unwrap();
+    assert_eq!(String::from_utf8(printed.stderr).unwrap(), "");
+    let gateway = place.start();
+    let served = get(gateway.private, "/v1/openapi.json", &[]).await;
+    assert_eq!(serde_json::from_slice::<Value>(&printed.stdout).unwrap(), served.json());
+    assert_eq!(served.json(), document());
 }
 
 #[test]
