@@ -17,11 +17,14 @@ pub(super) async fn named_or_only(
     match name {
         Some(name) if names.contains(&name) => Ok(name),
         Some(name) => {
-            anyhow::bail!("there is no consumer {name:?}; say one of {}", names.join(", "))
+            anyhow::bail!("there is no consumer {name:?}; there is: {}", names.join(", "))
         }
         None if names.len() == 1 => Ok(names.remove(0)),
         None => {
-            let usage = format!("say with --consumer which one is meant: {}", names.join(", "));
+            let usage = format!(
+                "there are several consumers; say --consumer with one of: {}",
+                names.join(", ")
+            );
             Err(Usage(usage).into())
         }
     }

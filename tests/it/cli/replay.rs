@@ -128,9 +128,9 @@ async fn several_consumers_must_be_told_apart() {
     }
     for command in [&["replay", "--all"][..], &["dead", "requeue", "--all"]] {
         let error = inboxd(&home, command).failed(2);
-        assert_eq!(error, "say with --consumer which one is meant: audit, crm\n");
+        assert_eq!(error, "there are several consumers; say --consumer with one of: audit, crm\n");
         let other = inboxd(&home, &[command, &["--consumer", "crn"]].concat()).failed(1);
-        assert_eq!(other, "there is no consumer \"crn\"; say one of audit, crm\n");
+        assert_eq!(other, "there is no consumer \"crn\"; there is: audit, crm\n");
     }
     let said = inboxd(&home, &["replay", "--all", "--consumer", "crm"]).ok();
     assert_eq!(said, "1 event is due again for consumer crm\n");
