@@ -16,6 +16,7 @@ mod golden;
 mod http;
 mod json;
 mod json_reference;
+mod openapi;
 mod proof;
 mod receipt_facts;
 mod receiver;

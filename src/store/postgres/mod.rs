@@ -187,7 +187,8 @@ impl Store for PostgresStore {
     }
 
     async fn gaps(&self, source: Option<&str>, limit: usize) -> Result<Vec<Gap>> {
-        let source = source.map(str::to_owned);
+        // No row can hold what PostgreSQL's text cannot.
+        let source = source.map(|source| source.replace('\0', "\u{fffd}"));
         transaction!(self, (source), |connection| pollers::gaps(
             connection,
             source.as_deref(),

@@ -26,7 +26,7 @@ pub(crate) enum EffectState {
 /// What whoever wants to act is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begun {
-    Begun { token: usize },
+    New { token: usize },
     Again { token: usize },
     Running,
     InDoubt { begun: usize, token: usize },
@@ -45,7 +45,7 @@ impl Model {
             let (beginner, event) = (Some(asker), asker.event);
             let effect = Effect { beginner, event, token: fresh, begun: fresh, result: None };
             self.effects.insert((reader, key), effect);
-            return Begun::Begun { token: fresh };
+            return Begun::New { token: fresh };
         };
         if let Some(result) = effect.result {
             return Begun::Finished(result);

@@ -97,9 +97,9 @@ impl Pair<'_> {
                    FROM attempts AS a JOIN consumers AS c ON c.id = a.consumer_id
                    ORDER BY c.id, a.event_seq, a.attempt";
         let mut expected = Vec::new();
-        for reader in 0..READERS.len() {
-            for work in self.model.work.iter().filter(|work| work.reader == reader) {
-                let (name, sequence) = (READERS[reader].name, self.events[work.event].0);
+        for (place, reader) in READERS.iter().enumerate() {
+            for work in self.model.work.iter().filter(|work| work.reader == place) {
+                let (name, sequence) = (reader.name, self.events[work.event].0);
                 for (attempt, error) in &work.failures {
                     expected.push(format!("{name} {sequence} {attempt} {error}"));
                 }

@@ -21,7 +21,7 @@ impl Pair<'_> {
             let name = READERS[reader].name;
             let begun = self.store().begin_effect(name, key(number), receipt).await.unwrap();
             match (self.model.begin(reader, number, asker), begun) {
-                (model::Begun::Begun { token }, Begun::Begun(given)) => {
+                (model::Begun::New { token }, Begun::Begun(given)) => {
                     self.keep(given, reader, number, token);
                 }
                 (model::Begun::Again { token }, Begun::Again(given)) => {
@@ -87,9 +87,9 @@ impl Pair<'_> {
     /// Only the newest token of a key ends anything, and only once.
     pub(super) async fn try_all_tokens(&mut self) {
         for (given, reader, number, token) in self.tokens.clone() {
-            for other in 0..READERS.len() {
+            for (other, settings) in READERS.iter().enumerate() {
                 if other != reader {
-                    let (name, key) = (READERS[other].name, key(number));
+                    let (name, key) = (settings.name, key(number));
                     assert!(!self.store().abandon_effect(name, key, given).await.unwrap());
                 }
             }

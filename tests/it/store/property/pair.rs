@@ -155,7 +155,7 @@ impl Pair<'_> {
 
     /// All that is unfinished is found, sooner or later.
     pub(super) async fn work_off(&mut self) {
-        for reader in 0..READERS.len() {
+        for (reader, settings) in READERS.iter().enumerate() {
             self.pause(reader, false).await;
             self.pass(100).await;
             for _ in 0..self.model.work.len() + 1 {
@@ -164,7 +164,7 @@ impl Pair<'_> {
                 }
                 self.work(reader, 7).await;
             }
-            let left = self.store().next_due(READERS[reader].name).await.unwrap();
+            let left = self.store().next_due(settings.name).await.unwrap();
             assert_eq!(left, None::<Duration>);
         }
     }
