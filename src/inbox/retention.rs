@@ -21,7 +21,7 @@ pub struct Ages {
 const PAUSE: Duration = Duration::from_secs(600);
 /// Before the first one: a start has other things to do.
 const FIRST: Duration = Duration::from_secs(60);
-/// Looked at, or forgotten, in one transaction, which receipts wait for: some ten milliseconds.
+/// Looked at, or forgotten, in one transaction, which receipts wait for: a few milliseconds.
 const EVENTS: usize = 200;
 /// Bodies removed in one transaction: large ones take as long as many.
 const BYTES: usize = 4 << 20;

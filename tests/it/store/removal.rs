@@ -58,7 +58,7 @@ async fn some_of_everything(fixture: &Fixture) {
     fixture.store.claim("crm", request(3)).await.unwrap();
     let id = id(fixture, "crm").await;
     let literal = if fixture.raw.is_sqlite() { "x'" } else { "'\\x" };
-    for (key, event) in [("01", 1), ("02", 9), ("03", 999)] {
+    for (key, event) in [("01", 1), ("02", 9), ("03", 10)] {
         let sql = format!(
             "INSERT INTO effects (consumer_id, key_hash, key, event_seq, receipt, token, state,
                                   begun_at)
