@@ -114,7 +114,9 @@ async fn lock_due(
     Ok(due::merge(heads, max))
 }
 
-/// The first work of each of these lanes, as much as one claim can take in all.
+/// The first work of each of these lanes, as much as one claim can take in all. Each is read up to
+/// the first work that is put off: what cannot be claimed must not take the room of the lanes that
+/// follow.
 async fn behind(
     connection: &mut PgConnection,
     settings: &Settings,
@@ -129,11 +131,17 @@ async fn behind(
         FROM unnest($2::bigint[]) WITH ORDINALITY AS l (lane, place)
         CROSS JOIN LATERAL (
             SELECT * FROM work WHERE consumer_id = $1 AND lane = l.lane AND state < 2
+              AND pos < coalesce((
+                  SELECT pos FROM (
+                      SELECT pos, state, due_at FROM work
+                      WHERE consumer_id = $1 AND lane = l.lane AND state < 2
+                      ORDER BY pos LIMIT $3) AS first
+                  WHERE state = 0 AND due_at > $4 LIMIT 1), 9223372036854775807)
             ORDER BY pos LIMIT $3) AS w
         JOIN events AS e ON e.seq = w.event_seq
         ORDER BY l.place, w.pos LIMIT $3";
     let query = sqlx::query(sql).bind(settings.id).bind(lanes).bind(limit(max));
-    let rows = query.fetch_all(connection).await?;
+    let rows = query.bind(settings.now.micros()).fetch_all(connection).await?;
     Ok(rows.iter().map(|row| due!(row)).collect())
 }
 

@@ -165,16 +165,23 @@ async fn follow(
     max: usize,
 ) -> Result<Vec<Due>> {
     // The lanes are visited in the order given and each by its index, so that the limit ends the
-    // reading early however long a lane is.
+    // reading early however long a lane is. Each is read up to the first work that is put off:
+    // what cannot be claimed must not take the room of the lanes that follow.
     let sql = "SELECT w.lane, w.event_seq, w.due_at, w.pos, w.state, w.attempt, e.size
         FROM json_each($2) AS l
         CROSS JOIN work AS w INDEXED BY work_lane
             ON w.consumer_id = $1 AND w.lane = l.value AND w.state < 2 AND w.lane IS NOT NULL
+               AND w.pos < ifnull((
+                   SELECT pos FROM (
+                       SELECT pos, state, due_at FROM work INDEXED BY work_lane
+                       WHERE consumer_id = $1 AND lane = l.value AND state < 2
+                         AND lane IS NOT NULL ORDER BY pos LIMIT $3)
+                   WHERE state = 0 AND due_at > $4 LIMIT 1), 9223372036854775807)
         CROSS JOIN events AS e ON e.seq = w.event_seq
         LIMIT $3";
     let lanes = super::json(heads.iter().filter_map(|head| head.lane));
     let query = sqlx::query(sql).bind(settings.id).bind(lanes).bind(limit(max));
-    let rows = query.fetch_all(connection).await.map_err(of)?;
+    let rows = query.bind(now.micros()).fetch_all(connection).await.map_err(of)?;
     Ok(due::follow(heads, rows.iter().map(|row| due!(row)), now))
 }
 

@@ -17,6 +17,7 @@ super::conformance!(
     no_ordering_holds_nothing_up,
     conversations_take_turns_by_how_long_they_are_due,
     a_claim_stops_before_what_is_not_due,
+    what_is_put_off_takes_no_room_in_a_claim,
     a_claim_of_none_takes_none,
     a_claim_says_how_long_it_holds,
     an_unknown_consumer_is_named_as_such,
@@ -129,6 +130,18 @@ async fn a_claim_stops_before_what_is_not_due(fixture: &mut Fixture) {
     assert!(next > Duration::from_secs(3500) && next <= Duration::from_secs(3600), "{next:?}");
     fixture.advance(Duration::from_secs(3600)).await;
     assert_eq!(names(&fixture.claim(10).await), ["a2", "a3"]);
+}
+
+async fn what_is_put_off_takes_no_room_in_a_claim(fixture: &mut Fixture) {
+    let of = |chat: &str, name: &str| sample(fixture.main, &format!("{chat}{name}")).in_chat(chat);
+    fixture.stored(&["1", "2", "3"].map(|name| of("a", name))).await;
+    let first = fixture.claim(10).await;
+    assert_eq!(names(&first), ["a1", "a2", "a3"]);
+    fixture.nack(&first[1..], 5 * LEASE).await;
+    fixture.advance(2 * LEASE).await;
+    fixture.stored(&[of("b", "1"), of("b", "2"), sample(fixture.main, "alone")]).await;
+    assert_eq!(names(&fixture.claim(3).await), ["a1", "b1", "b2"]);
+    assert_eq!(names(&fixture.claim(3).await), ["alone"]);
 }
 
 async fn a_claim_of_none_takes_none(fixture: &mut Fixture) {

@@ -128,10 +128,10 @@ fn settings(reader: Reader) -> Consumer {
 
 #[test]
 fn sqlite_does_what_the_model_does() {
-    check(Fixture::sqlite(), 25);
+    check(Fixture::sqlite(), 20);
 }
 
 #[test]
 fn postgres_does_what_the_model_does() {
-    check(Fixture::postgres(), 12);
+    check(Fixture::postgres(), 8);
 }
