@@ -48,11 +48,13 @@ impl Worker {
         let claim = json!({"max": max, "lease": text(lease), "wait": "500ms"});
         if self.random.random_ratio(1, 40) {
             self.fleet.oracle.claim_lost();
-            return Some(self.line.break_off("claim", &claim).await);
+            self.line.break_off("claim", &claim).await;
+            return None;
         }
         let asked = now();
         let Some(answer) = self.line.once("claim", &claim).await else {
-            return Some(self.fleet.oracle.claim_lost());
+            self.fleet.oracle.claim_lost();
+            return None;
         };
         let held = self.fleet.oracle.handed_out(&answer.json(), max, lease, asked);
         let Some(first) = held.first() else { return Some(()) };
