@@ -138,6 +138,7 @@ async fn finished_exactly_once(kind: Kind, gateways: usize) {
     while let Some(again) = senders.join_next().await {
         sent_again += again.unwrap();
     }
+    println!("sent after {:?}", begin.elapsed());
     end::worked_off(&fleet, &nodes[0].place).await;
     let worked = begin.elapsed();
     let dead = end::requeue_what_is_dead(&fleet, &nodes[0].place).await;

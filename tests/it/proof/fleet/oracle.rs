@@ -26,6 +26,7 @@ pub(super) struct Held {
     pub(super) sequence: i64,
     pub(super) conversation: Option<String>,
     pub(super) receipt: String,
+    pub(super) attempt: i64,
     pub(super) kind: Kind,
 }
 
@@ -35,7 +36,6 @@ pub(super) struct Handout {
     pub(super) held: Held,
     /// Which claim it was of.
     pub(super) claim: usize,
-    pub(super) attempt: i64,
     /// By the store.
     pub(super) claimed_at: Time,
     /// When the worker had it.
@@ -101,7 +101,15 @@ impl Oracle {
             if tokio::time::timeout(STUCK, finished.changed()).await.is_err() {
                 let record = self.record.lock().unwrap();
                 let (done, faults) = (record.finished.len(), &record.faults);
-                panic!("{done} events finished, then none in {STUCK:?}: {faults:#?}");
+                let left =
+                    record.events.iter().find(|(event, _)| !record.finished.contains(*event));
+                let left = left.map(|(_, places)| {
+                    places.iter().map(|place| &record.handouts[*place]).collect::<Vec<_>>()
+                });
+                panic!(
+                    "{done} events finished, then none in {STUCK:?}: {faults:#?}; one that is not, \
+                     and what became of it: {left:#?}"
+                );
             }
         }
     }
@@ -147,7 +155,7 @@ impl Oracle {
         let claim = record.claims.len();
         let mut held: Vec<Held> = vec![];
         for delivery in answer["deliveries"].as_array().unwrap() {
-            let (one, attempt, lease_until) = read(delivery);
+            let (one, lease_until) = read(delivery);
             let claimed_at = lease_until - lease;
             if !(asked..=got).contains(&claimed_at) {
                 record.faults.push(format!("claimed at {claimed_at}, asked {asked}, got {got}"));
@@ -164,7 +172,6 @@ impl Oracle {
             record.handouts.push(Handout {
                 held: one,
                 claim,
-                attempt,
                 claimed_at,
                 got,
                 lease_until,
@@ -259,7 +266,7 @@ impl Oracle {
             for place in record.named(answer, name) {
                 record.tally.nacked += 1;
                 let one = record.handouts[place].clone();
-                if one.done || one.stale || dead != (one.attempt >= MAX_ATTEMPTS) {
+                if one.done || one.stale || dead != (one.held.attempt >= MAX_ATTEMPTS) {
                     record.faults.push(format!("{name} at {at}: {one:?}"));
                 }
                 for behind in record.claims[one.claim].clone() {
@@ -365,8 +372,8 @@ impl Record {
     }
 }
 
-/// A delivery of a claim's answer, with its attempt and the end of its lease.
-fn read(delivery: &Value) -> (Held, i64, Time) {
+/// A delivery of a claim's answer, and the end of its lease.
+fn read(delivery: &Value) -> (Held, Time) {
     let event = &delivery["event"];
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let held = Held {
@@ -374,8 +381,9 @@ fn read(delivery: &Value) -> (Held, i64, Time) {
         sequence: event["sequence"].as_str().unwrap().parse().unwrap(),
         conversation: text(&event["subject"]),
         receipt: text(&delivery["receipt"]).unwrap(),
+        attempt: delivery["attempt"].as_i64().unwrap(),
         kind: Kind::of(event["externalid"].as_str().unwrap()),
     };
     let lease_until = Time::parse(delivery["lease_until"].as_str().unwrap()).unwrap();
-    (held, delivery["attempt"].as_i64().unwrap(), lease_until)
+    (held, lease_until)
 }

@@ -108,7 +108,7 @@ fn by_its_last_holder(story: &Story<'_>, good: &HashSet<&str>, faults: &mut Vec<
     }
     let finished = story.finished;
     let asked = last.acked.is_some_and(|acked| acked <= finished.at);
-    if !asked || finished.at < last.claimed_at || finished.attempt != last.attempt {
+    if !asked || finished.at < last.claimed_at || finished.attempt != last.held.attempt {
         faults.push(format!("finished as {finished:?}: {last:?}"));
     }
     if last.begun.is_none() || last.begun > last.acked {
@@ -128,12 +128,12 @@ fn one_at_a_time(story: &Story<'_>, record: &Record, faults: &mut Vec<String>) {
         }
         // It counts unless it went back with what was before it.
         let counted = record.ahead(*place).next().is_none();
-        if !requeued && next.attempt < one.attempt + i64::from(counted) {
+        if !requeued && next.held.attempt < one.held.attempt + i64::from(counted) {
             faults.push(format!("not counted: {one:?} and then {next:?}"));
         }
     }
     for (_, one) in &story.handouts {
-        if !(1..=MAX_ATTEMPTS).contains(&one.attempt) {
+        if !(1..=MAX_ATTEMPTS).contains(&one.held.attempt) {
             faults.push(format!("the number of the attempt: {one:?}"));
         }
     }
@@ -144,8 +144,8 @@ fn lost_attempts(story: &Story<'_>) -> i64 {
     let mut before = 0;
     let mut lost = 0;
     for (_, one) in &story.handouts {
-        lost += (one.attempt - before - 1).max(0);
-        before = one.attempt;
+        lost += (one.held.attempt - before - 1).max(0);
+        before = one.held.attempt;
     }
     lost
 }
