@@ -6,6 +6,7 @@
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod consumer;
 pub mod conversation;
 pub mod deliver;
 pub mod effect;
@@ -15,6 +16,7 @@ pub mod inbox;
 pub mod json;
 pub mod operate;
 pub mod receive;
+pub mod replay;
 pub mod retry;
 mod serve;
 pub mod shutdown;

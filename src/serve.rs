@@ -120,6 +120,7 @@ async fn with_store(
         clock: Clock::wall(),
     };
     live.apply(&first).await?;
+    inbox.keep_consumers(Clock::wall());
     let server = &first.server;
     let limits = BodyLimits {
         max_body: server.max_body as u64,
@@ -262,7 +263,8 @@ fn access(config: &Config) -> Access {
     Access { tokens: config.tokens.iter().map(token).collect() }
 }
 
-fn consumer(configured: &config::Consumer) -> Consumer {
+/// The consumer that these settings make.
+pub(crate) fn consumer(configured: &config::Consumer) -> Consumer {
     Consumer {
         name: configured.name.clone(),
         ordering: match configured.ordering {

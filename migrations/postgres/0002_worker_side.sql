@@ -4,6 +4,10 @@ ALTER TABLE consumers ADD COLUMN fill_next  BIGINT; -- next event to look at; no
 ALTER TABLE consumers ADD COLUMN fill_last  BIGINT; -- newest event when it was added: later ones made work by themselves
 ALTER TABLE consumers ADD COLUMN fill_since BIGINT; -- only events received at or after this; none takes all
 
+-- What is done only grows until it is removed, so it is not counted: it is this number less all else.
+ALTER TABLE consumers ADD COLUMN work_count BIGINT NOT NULL DEFAULT 0; -- pieces of its work in whatever state
+UPDATE consumers SET work_count = (SELECT count(*) FROM work WHERE consumer_id = consumers.id);
+
 -- Removing an event finds its identities, and later those that are to be forgotten.
 DROP INDEX identities_event;
 CREATE INDEX identities_event ON identities (event_seq);
@@ -14,3 +18,6 @@ CREATE INDEX identities_expiring ON identities (expires_at) WHERE expires_at IS 
 CREATE INDEX effects_event ON effects (event_seq);
 CREATE INDEX effects_begun ON effects (consumer_id, begun_at, key_hash) WHERE state = 'begun';
 CREATE INDEX effects_finished ON effects (consumer_id, begun_at, key_hash) WHERE state = 'finished';
+
+-- Dead work is brought back in order of receipt, however much of it there is.
+CREATE INDEX work_dead_event ON work (consumer_id, event_seq) WHERE state = 3;

@@ -19,7 +19,7 @@ pub(super) struct Check {
 /// Something found out, for a person.
 #[derive(Debug, Serialize)]
 struct Finding {
-    /// `configuration`, `store` or `telegram`.
+    /// `configuration`, `store`, `consumers` or `telegram`.
     about: &'static str,
     /// How it is.
     kind: Kind,
@@ -108,17 +108,24 @@ async fn store(config: &Config, findings: &mut Vec<Finding>) -> Vec<Source> {
     };
     let looked = async {
         let (notes, faults) = (store.notes().await?, store.audit().await?);
-        Ok::<_, StoreError>((notes, faults, store.sources().await?))
+        let consumers = store.consumer_states(None).await?;
+        Ok::<_, StoreError>((notes, faults, consumers, store.sources().await?))
     };
     let looked = looked.await;
     store.close().await;
     match looked {
-        Ok((notes, faults, sources)) => {
+        Ok((notes, faults, consumers, sources)) => {
             notes.into_iter().for_each(|note| found(Kind::Note, note));
             match faults.is_empty() {
                 true => found(Kind::Ok, url),
                 false => faults.into_iter().for_each(|fault| found(Kind::Fault, fault)),
             }
+            let warnings = consumers.iter().filter_map(|consumer| consumer.warning());
+            findings.extend(warnings.map(|text| Finding {
+                about: "consumers",
+                kind: Kind::Note,
+                text,
+            }));
             sources
         }
         Err(error) => {

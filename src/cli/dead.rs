@@ -1,14 +1,17 @@
 //! `inboxd dead`: work that no attempt finished.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Subcommand;
 
-use super::context::{Context, Usage};
+use super::consumer::named_or_only;
+use super::context::Context;
 use super::events::show::Page;
 use super::events::{EventId, find};
 use super::output::print;
+use super::requeue::{Requeue, requeue};
 use super::table::{Column, Table};
 use super::text::json_line;
 use super::time::short;
@@ -50,42 +53,32 @@ pub(super) enum Dead {
         #[arg(long)]
         json: bool,
     },
+    /// Make dead work due again, with all its attempts before it.
+    ///
+    /// It stands behind all work that waits.
+    #[command(after_help = "Example: inboxd dead requeue 42 43")]
+    Requeue(Requeue),
 }
 
 /// Runs one of these commands.
 pub(super) async fn dead(command: Dead, context: &Context) -> anyhow::Result<()> {
     let config = context.config_to_look()?;
-    context
-        .with_store(&config, async |store| match command {
-            Dead::List { consumer, limit, json } => {
-                let consumer = one_consumer(&*store, consumer).await?;
+    match command {
+        Dead::List { consumer, limit, json } => {
+            let work = async |store: Arc<dyn Store>| {
+                let consumer = named_or_only(&*store, consumer).await?;
                 list(&*store, &consumer, limit.get(), json).await
-            }
-            Dead::Show { id, consumer, json } => {
-                let consumer = one_consumer(&*store, consumer).await?;
-                print(shown(&find(&*store, id).await?, &consumer, json)?).await
-            }
-        })
-        .await
-}
-
-/// The consumer of this name, or the only one there is.
-pub(super) async fn one_consumer(
-    store: &dyn Store,
-    name: Option<String>,
-) -> anyhow::Result<String> {
-    let consumers = store.consumers().await?;
-    let names: Vec<&str> = consumers.iter().map(|consumer| &*consumer.name).collect();
-    let all = names.join(", ");
-    match (name, names.as_slice()) {
-        (_, []) => anyhow::bail!("the store has no consumer yet; `inboxd serve` makes them"),
-        (Some(name), names) if names.contains(&&*name) => Ok(name),
-        (Some(name), _) => anyhow::bail!("there is no consumer {name:?}; there is: {all}"),
-        (None, [only]) => Ok((*only).to_owned()),
-        (None, _) => {
-            let usage = format!("there are several consumers; say --consumer with one of: {all}");
-            Err(Usage(usage).into())
+            };
+            context.with_store(&config, work).await
         }
+        Dead::Show { id, consumer, json } => {
+            let work = async |store: Arc<dyn Store>| {
+                let consumer = named_or_only(&*store, consumer).await?;
+                print(shown(&find(&*store, id).await?, &consumer, json)?).await
+            };
+            context.with_store(&config, work).await
+        }
+        Dead::Requeue(command) => requeue(command, context).await,
     }
 }
 

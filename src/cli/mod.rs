@@ -2,6 +2,8 @@
 
 mod check;
 mod completions;
+mod consumer;
+mod consumers;
 mod context;
 mod dead;
 mod demo;
@@ -10,6 +12,8 @@ mod gaps;
 mod man;
 mod migrate;
 mod output;
+mod replay;
+mod requeue;
 mod serve;
 mod sources;
 mod table;
@@ -80,12 +84,20 @@ enum Command {
     /// Read the inbox.
     #[command(subcommand, after_help = "Example: inboxd events list --since 2h")]
     Events(events::Events),
-    /// See work that no attempt finished.
+    /// Make finished work due again: that of the events for which all that is given holds.
+    ///
+    /// Done and dead work becomes as new, behind all that waits. Unfinished work is left as it is.
+    #[command(after_help = "Example: inboxd replay --since 2h --channel whatsapp")]
+    Replay(replay::Replay),
+    /// See work that no attempt finished, or make it due again.
     #[command(subcommand, after_help = "Example: inboxd dead list")]
     Dead(dead::Dead),
     /// See the receivers that the store knows, or forget one.
     #[command(subcommand, after_help = "Example: inboxd sources list")]
     Sources(sources::Sources),
+    /// See the consumers and what waits for each; add, pause or remove one.
+    #[command(subcommand, after_help = "Example: inboxd consumers list")]
+    Consumers(consumers::Consumers),
     /// See possible losses, or take note of them.
     #[command(subcommand, after_help = "Example: inboxd gaps list")]
     Gaps(gaps::Gaps),
@@ -160,8 +172,10 @@ async fn run(arguments: Arguments, env: Env) -> anyhow::Result<()> {
         Command::Check(command) => check::check(command, &context.config()?).await,
         Command::Migrate => migrate::migrate(&context.config_to_look()?).await,
         Command::Events(command) => events::events(command, &context).await,
+        Command::Replay(command) => replay::replay(command, &context).await,
         Command::Dead(command) => dead::dead(command, &context).await,
         Command::Sources(command) => sources::sources(command, &context).await,
+        Command::Consumers(command) => consumers::consumers(command, &context).await,
         Command::Gaps(command) => gaps::gaps(command, &context).await,
         Command::Telegram(command) => telegram::telegram(command, &context).await,
         Command::Unifyport(command) => unifyport::unifyport(command, &context).await,

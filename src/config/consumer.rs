@@ -9,6 +9,12 @@ use super::read::Table;
 /// Longest lease that can be asked for, here and by a claim.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(12 * 3600);
 
+/// Shortest lease that a consumer can have.
+pub const SHORTEST_LEASE: Duration = Duration::from_millis(1);
+
+/// Most attempts that a consumer can have.
+pub const MOST_ATTEMPTS: u32 = 1_000_000;
+
 /// `[[consumer]]`: one reader of the inbox with work of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consumer {
@@ -70,6 +76,17 @@ impl Consumer {
     }
 }
 
+impl Backoff {
+    /// Checks that the longest wait is not the shorter one. The error says what is wrong and what to
+    /// write.
+    pub fn check(&self) -> Result<(), String> {
+        if self.first > self.max {
+            return Err("max is shorter than first; write a max of at least first".to_owned());
+        }
+        Ok(())
+    }
+}
+
 impl Default for Backoff {
     fn default() -> Backoff {
         Backoff { first: Duration::from_secs(1), max: Duration::from_secs(15 * 60) }
@@ -92,7 +109,7 @@ pub(super) fn read(tables: Vec<Table<'_>>) -> Vec<Consumer> {
                 node.choice(&[("conversation", Ordering::Conversation), ("none", Ordering::None)])
             }),
             lease: table.or("lease", default.lease, |node| {
-                node.duration_within(Duration::from_millis(1), LONGEST_LEASE)
+                node.duration_within(SHORTEST_LEASE, LONGEST_LEASE)
             }),
             max_attempts: table.or("max_attempts", default.max_attempts, attempts),
             backoff: backoff(table.table("backoff")),
@@ -107,7 +124,7 @@ pub(super) fn read(tables: Vec<Table<'_>>) -> Vec<Consumer> {
 }
 
 fn attempts(node: &Node<'_>) -> Result<u32, String> {
-    let number = node.number_within(1, 1_000_000)?;
+    let number = node.number_within(1, u64::from(MOST_ATTEMPTS))?;
     u32::try_from(number).map_err(|error| error.to_string())
 }
 
@@ -115,12 +132,13 @@ fn backoff(mut table: Table<'_>) -> Backoff {
     let default = Backoff::default();
     let first = table.or("first", default.first, Node::duration_over_zero);
     let max = table.or("max", default.max, Node::duration_over_zero);
-    if first > max {
+    let backoff = Backoff { first, max };
+    if let Err(message) = backoff.check() {
         let place = table.place_of("max");
-        table.reader.fault(place, "max is shorter than first; write a max of at least first");
+        table.reader.fault(place, message);
     }
     table.finish();
-    Backoff { first, max }
+    backoff
 }
 
 fn filter(mut table: Table<'_>) -> Filter {

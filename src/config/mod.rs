@@ -31,7 +31,9 @@ use toml::de::DeTable;
 
 use self::read::{Credentials, Reader};
 
-pub use self::consumer::{Backoff, Consumer, Filter, LONGEST_LEASE, Ordering};
+pub use self::consumer::{
+    Backoff, Consumer, Filter, LONGEST_LEASE, MOST_ATTEMPTS, Ordering, SHORTEST_LEASE,
+};
 pub use self::env::Env;
 pub use self::fault::{Fault, Faults, Place};
 pub use self::secret::Secret;

@@ -44,8 +44,11 @@ impl<'a> Node<'a> {
     }
 
     pub(super) fn duration(&self) -> Result<Duration, String> {
-        let text = self.text("\"5m\" or \"300s\"")?;
-        units::parse_duration(text).map_err(|error| error.to_string())
+        units::parse_duration(self.duration_text()?).map_err(|error| error.to_string())
+    }
+
+    fn duration_text(&self) -> Result<&'a str, String> {
+        self.text("\"5m\" or \"300s\"")
     }
 
     /// A duration of `shortest` to `longest`.
@@ -54,24 +57,15 @@ impl<'a> Node<'a> {
         shortest: Duration,
         longest: Duration,
     ) -> Result<Duration, String> {
-        let duration = self.duration()?;
-        if (shortest..=longest).contains(&duration) {
-            return Ok(duration);
-        }
-        Err(format!(
-            "{:?} is out of range; write from {:?} to {:?}",
-            units::format_duration(duration),
-            units::format_duration(shortest),
-            units::format_duration(longest)
-        ))
+        let text = self.duration_text()?;
+        let duration = units::parse_duration_within(text, shortest, longest);
+        duration.map_err(|error| error.to_string())
     }
 
     /// A duration longer than none at all.
     pub(super) fn duration_over_zero(&self) -> Result<Duration, String> {
-        match self.duration()? {
-            Duration::ZERO => Err("this cannot be zero; write a time like \"30s\"".to_owned()),
-            duration => Ok(duration),
-        }
+        let duration = units::parse_duration_over_zero(self.duration_text()?);
+        duration.map_err(|error| error.to_string())
     }
 
     /// A size of one byte or more.

@@ -69,6 +69,34 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     }
 }
 
+/// Reads a duration of `shortest` to `longest`.
+pub fn parse_duration_within(
+    text: &str,
+    shortest: Duration,
+    longest: Duration,
+) -> Result<Duration, UnitError> {
+    let duration = parse_duration(text)?;
+    if (shortest..=longest).contains(&duration) {
+        return Ok(duration);
+    }
+    Err(UnitError(format!(
+        "{:?} is out of range; write from {:?} to {:?}",
+        format_duration(duration),
+        format_duration(shortest),
+        format_duration(longest)
+    )))
+}
+
+/// Reads a duration longer than none at all.
+pub fn parse_duration_over_zero(text: &str) -> Result<Duration, UnitError> {
+    match parse_duration(text)? {
+        Duration::ZERO => {
+            Err(UnitError("this cannot be zero; write a time like \"30s\"".to_owned()))
+        }
+        duration => Ok(duration),
+    }
+}
+
 /// Reads a size in bytes: one whole number with one of the units `B`, `KB`, `MB`, `GB`, `TB`
 /// (powers of 1000) and `KiB`, `MiB`, `GiB`, `TiB` (powers of 1024).
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {

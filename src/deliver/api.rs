@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
-use super::{attempts, conversations, effects, events, messages, work};
+use super::{attempts, consumers, conversations, effects, events, messages, replay, work};
 use crate::http::body::BodyLimits;
 use crate::http::problem::Refusal;
 use crate::inbox::Inbox;
@@ -34,6 +34,8 @@ impl FromRef<Api> for BodyLimits {
 /// The routes, to be put behind `http::bearer::authenticate`.
 pub fn routes(api: Api) -> Router {
     Router::new()
+        .route("/v1/consumers", get(consumers::list))
+        .route("/v1/consumers/{consumer}", get(consumers::one))
         .route("/v1/consumers/{consumer}/claim", post(work::claim))
         .route("/v1/consumers/{consumer}/ack", post(work::ack))
         .route("/v1/consumers/{consumer}/effects", get(effects::list))
@@ -43,6 +45,8 @@ pub fn routes(api: Api) -> Router {
         .route("/v1/consumers/{consumer}/nack", post(attempts::nack))
         .route("/v1/consumers/{consumer}/extend", post(attempts::extend))
         .route("/v1/consumers/{consumer}/dead", get(attempts::dead))
+        .route("/v1/consumers/{consumer}/replay", post(replay::replay))
+        .route("/v1/consumers/{consumer}/dead/requeue", post(replay::requeue))
         .route("/v1/events", get(events::list))
         .route("/v1/events/{id}", get(events::one))
         .route("/v1/events/{id}/raw", get(events::raw))

@@ -2,13 +2,16 @@
 
 mod api;
 mod attempts;
+mod consumers;
 mod conversations;
 mod effects;
 mod events;
 mod json;
 mod messages;
 mod receipts;
+mod replay;
 mod work;
 
 pub use api::{Api, routes};
+pub use consumers::{List, Shown, shown, shown_list};
 pub use json::{dead_letter, detail, item};

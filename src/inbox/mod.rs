@@ -4,11 +4,14 @@
 //! while they do.
 
 mod attempts;
+mod consumers;
 mod conversations;
 mod effects;
 mod group;
 mod queue;
 mod refuse;
+mod replay;
+mod upkeep;
 mod wake;
 
 use std::sync::Arc;
@@ -23,13 +26,15 @@ use crate::source::{
     Bound, Gap, Leased, QuarantineLimits, Refused, Source, SourceKind, SourceState,
 };
 use crate::store::Batch;
-use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
+use crate::work::{ClaimRequest, Delivery, Receipt};
+use consumers::Noted;
 use group::Receipt as Waiting;
 use queue::Queue;
 use refuse::Refusals;
 use wake::Wake;
 
 pub use crate::store::{Checkpoint, Store, StoreError};
+pub use replay::replay;
 
 /// Receipts that may wait for a commit.
 const QUEUE_ROWS: usize = 4096;
@@ -60,6 +65,7 @@ pub struct Inbox {
     receipts: Queue<Waiting>,
     refusals: Refusals,
     wake: Arc<Wake>,
+    noted: Noted,
     shutdown: Shutdown,
 }
 
@@ -79,7 +85,8 @@ impl Inbox {
             refuse::run(store.clone(), waits, bounds.quarantine, shutdown.clone()),
         );
         shutdown.spawn_supervised("the wake-up", wake.clone().run(store.clone(), shutdown.clone()));
-        Arc::new(Inbox { store, receipts, refusals, wake, shutdown: shutdown.clone() })
+        let (noted, shutdown) = (Noted::default(), shutdown.clone());
+        Arc::new(Inbox { store, receipts, refusals, wake, noted, shutdown })
     }
 
     /// Commits `event`, together with what else waits. Whoever stops waiting loses the answer and
@@ -111,6 +118,7 @@ impl Inbox {
         loop {
             let called = place.as_ref().map(wake::Place::called);
             let deliveries = self.store.claim(consumer, request.clone()).await?;
+            self.note_claim(consumer);
             if !deliveries.is_empty() {
                 // The next in line may find more, or find that there is none.
                 self.wake.perhaps(consumer);
@@ -153,11 +161,6 @@ impl Inbox {
     /// Reads one event and what is known about it.
     pub async fn event(&self, id: Uuid) -> Result<Option<EventDetail>, StoreError> {
         self.store.event(id).await
-    }
-
-    /// Creates consumers or brings their settings up to date.
-    pub async fn put_consumers(&self, consumers: Vec<Consumer>) -> Result<(), StoreError> {
-        self.store.put_consumers(consumers).await
     }
 
     /// The source of that kind and name.

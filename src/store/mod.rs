@@ -29,7 +29,7 @@ use crate::event::{Appended, EventDetail, EventQuery, NewEvent, Page, SourceId};
 use crate::source::{
     Bound, Gap, Leased, NewGap, QuarantineLimits, Refused, Source, SourceKind, SourceState,
 };
-use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
+use crate::work::{ClaimRequest, Delivery, Receipt};
 
 pub use attempts::Attempts;
 pub use consumers::Consumers;
@@ -121,12 +121,6 @@ pub trait Store:
 
     /// Reads one event and what is known about it.
     async fn event(&self, id: Uuid) -> Result<Option<EventDetail>>;
-
-    /// Creates these consumers, or brings their settings up to date; removes none.
-    async fn put_consumers(&self, consumers: Vec<Consumer>) -> Result<()>;
-
-    /// All consumers, by name.
-    async fn consumers(&self) -> Result<Vec<Consumer>>;
 
     /// The source of that kind and name, made if it is new, no longer forgotten if it was.
     async fn register_source(&self, kind: SourceKind, name: &str) -> Result<SourceId>;

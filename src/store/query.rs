@@ -213,7 +213,7 @@ macro_rules! refused {
 pub(super) use refused;
 
 /// What must not be there: a sentence and the count of it.
-pub(super) const AUDIT: [(&str, &str); 7] = [
+pub(super) const AUDIT: [(&str, &str); 8] = [
     (
         "unfinished work in a lane that does not show its head",
         "SELECT count(*) FROM (
@@ -243,6 +243,11 @@ pub(super) const AUDIT: [(&str, &str); 7] = [
          WHERE w.state < 2 AND e.seq IS NULL",
     ),
     (
+        "consumers that count another number of pieces of work than they have",
+        "SELECT count(*) FROM consumers AS c WHERE work_count <> (
+             SELECT count(*) FROM work WHERE consumer_id = c.id)",
+    ),
+    (
         "events without a body",
         "SELECT count(*) FROM events AS e LEFT JOIN bodies AS b ON b.event_seq = e.seq
          WHERE b.event_seq IS NULL",
@@ -258,6 +263,32 @@ pub(super) const AUDIT: [(&str, &str); 7] = [
          WHERE e.seq IS NULL AND i.expires_at IS NULL",
     ),
 ];
+
+/// Reads how a consumer stood `$now`: its settings, which are read already, then from the tenth
+/// column on pause, filling, times, all work, ready, delayed, leased, oldest due, dead.
+macro_rules! state {
+    ($row:expr, $consumer:expr, $now:expr) => {{
+        let time = $crate::clock::Time::from_micros;
+        let (ready, delayed, leased): (i64, i64, i64) = ($row.get(14), $row.get(15), $row.get(16));
+        let (all, dead): (i64, i64) = ($row.get(13), $row.get(18));
+        let due = $row.get::<Option<i64>, _>(17).map(time).filter(|due| *due <= $now);
+        $crate::consumer::ConsumerState {
+            consumer: $consumer,
+            at: $now,
+            paused: $row.get::<i64, _>(9) != 0,
+            filling: $row.get(10),
+            created_at: time($row.get(11)),
+            last_claim_at: $row.get::<Option<i64>, _>(12).map(time),
+            ready,
+            delayed,
+            leased,
+            done: all - ready - delayed - leased - dead,
+            dead,
+            oldest_ready: due.map(|due| $now.since(due)),
+        }
+    }};
+}
+pub(super) use state;
 
 /// A value for a placeholder.
 pub(super) enum Value {

@@ -19,8 +19,10 @@ const ARROWS: &[(&str, Imports, &str)] = &[
     ("clock", Only(&[]), "everything stands on it"),
     ("effect", Only(NOUNS), "the nouns stand on nothing else"),
     ("conversation", Only(NOUNS), "the nouns stand on nothing else"),
+    ("consumer", Only(NOUNS), "the nouns stand on nothing else"),
     ("event", Only(NOUNS), "the nouns stand on nothing else"),
     ("source", Only(NOUNS), "the nouns stand on nothing else"),
+    ("replay", Only(NOUNS), "the nouns stand on nothing else"),
     ("work", Only(NOUNS), "the nouns stand on nothing else"),
     ("json", Only(NOUNS), "reading JSON is a function of the bytes"),
     ("view", Only(NOUNS), "a view is a function of the bytes"),
@@ -34,13 +36,16 @@ const ARROWS: &[(&str, Imports, &str)] = &[
     ("simulate", Only(PURE), "what checks the product must not share its mistakes"),
     ("", Never(&["cli"]), "only the binary knows the command line"),
 ];
-const NOUNS: &[&str] = &["clock", "conversation", "effect", "event", "json", "source", "work"];
+const NOUNS: &[&str] =
+    &["clock", "consumer", "conversation", "effect", "event", "json", "replay", "source", "work"];
 const UNDER_THE_INBOX: &[&str] = &[
     "clock",
+    "consumer",
     "conversation",
     "effect",
     "event",
     "json",
+    "replay",
     "retry",
     "shutdown",
     "source",
@@ -56,9 +61,11 @@ const ABOVE_THE_STORE: &[&str] =
 const PURE: &[&str] = &[
     "effect",
     "conversation",
+    "consumer",
     "event",
     "json",
     "receive::unifyport::signature",
+    "replay",
     "retry",
     "source",
     "view",

@@ -8,6 +8,7 @@
 mod architecture;
 mod cli;
 mod config;
+mod consumers;
 mod conversations;
 mod demo;
 mod fake_bot_api;
@@ -18,6 +19,7 @@ mod json_reference;
 mod proof;
 mod receipt_facts;
 mod receiver;
+mod replay;
 mod shutdown;
 mod signature;
 mod store;

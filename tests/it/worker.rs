@@ -179,7 +179,7 @@ async fn what_the_worker_api_refuses() {
     }
 }
 
-const TOKENS: &str = "
+pub(crate) const TOKENS: &str = "
 [[consumer]]
 name = \"crm\"
 [[consumer]]

@@ -5,6 +5,7 @@ use clap::Args;
 use crate::cli::time::When;
 use crate::clock::Clock;
 use crate::event::{Event, EventQuery};
+use crate::replay::Selection;
 
 /// The filters that the commands share with `GET /v1/events`. All that are given must hold.
 #[derive(Debug, Args)]
@@ -44,6 +45,14 @@ impl Filter {
             max_bytes: super::PAGE_BYTES,
             ..EventQuery::default()
         }
+    }
+
+    /// The finished work with these events, durations counted back from now.
+    pub(in crate::cli) fn selection(self) -> Selection {
+        let EventQuery { channel, source, event_type, conversation, since, until, .. } =
+            self.query();
+        let (dead, ids) = (false, None);
+        Selection { dead, ids, channel, source, event_type, conversation, since, until }
     }
 }
 

@@ -11,7 +11,7 @@ use std::str::FromStr;
 use clap::Subcommand;
 use uuid::Uuid;
 
-use self::filter::Filter;
+pub(super) use self::filter::Filter;
 use super::context::Context;
 use super::output::print;
 use crate::event::{EventDetail, EventQuery, Sequence};
@@ -111,28 +111,31 @@ pub(super) async fn events(command: Events, context: &Context) -> anyhow::Result
 }
 
 /// The event that is named so.
-pub(super) async fn find(store: &dyn Store, id: EventId) -> anyhow::Result<EventDetail> {
-    let uuid = match id {
-        EventId::Id(id) => Some(id),
-        EventId::Number(number) => {
-            let query = EventQuery {
-                after: Some(number.saturating_sub(1)),
-                ascending: true,
-                limit: 1,
-                ..EventQuery::default()
-            };
-            let found = store.events(query).await?.events.into_iter().next();
-            found.filter(|event| event.sequence == number).map(|event| event.id)
-        }
+pub(super) async fn find(store: &dyn Store, event: EventId) -> anyhow::Result<EventDetail> {
+    let found = store.event(id(store, event).await?).await?;
+    found.ok_or_else(|| missing(event))
+}
+
+/// The id of the event that is named; by its number it must be there.
+pub(super) async fn id(store: &dyn Store, event: EventId) -> anyhow::Result<Uuid> {
+    let number = match event {
+        EventId::Id(id) => return Ok(id),
+        EventId::Number(number) => number,
     };
-    let found = match uuid {
-        Some(id) => store.event(id).await?,
-        None => None,
+    let query = EventQuery {
+        after: Some(number.saturating_sub(1)),
+        ascending: true,
+        limit: 1,
+        ..EventQuery::default()
     };
-    found.ok_or_else(|| {
-        anyhow::anyhow!(
-            "there is no event with {id}: it was removed, or never here; `inboxd events list` \
-             shows what is"
-        )
-    })
+    let found = store.events(query).await?.events.into_iter().next();
+    let found = found.filter(|found| found.sequence == number);
+    found.map(|found| found.id).ok_or_else(|| missing(event))
+}
+
+fn missing(event: EventId) -> anyhow::Error {
+    anyhow::anyhow!(
+        "there is no event with {event}: it was removed, or never here; `inboxd events list` \
+         shows what is"
+    )
 }

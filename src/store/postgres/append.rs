@@ -160,6 +160,10 @@ async fn insert(
             ON CONFLICT (consumer_id, lane) DO UPDATE SET head = excluded.head,
                 due_at = excluded.due_at, since = excluded.since
                 WHERE lanes.head IS NULL
+        ), work_counted AS (
+            UPDATE consumers AS c SET work_count = c.work_count + m.count
+            FROM (SELECT consumer_id, count(*) AS count FROM made GROUP BY consumer_id) AS m
+            WHERE c.id = m.consumer_id
         )
         SELECT count(*) FROM numbered";
     let attributes = |read: fn(&NewEvent) -> &str| -> Vec<&str> {

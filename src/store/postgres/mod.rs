@@ -8,8 +8,10 @@ mod consumers;
 mod conversations;
 mod effects;
 mod error;
+mod fill;
 mod pollers;
 mod read;
+mod removal;
 mod replay;
 mod retention;
 mod session;
@@ -29,7 +31,7 @@ use crate::event::{Appended, EventDetail, EventQuery, Page, SourceId};
 use crate::source::{
     Bound, Gap, Leased, QuarantineLimits, Refused, Source, SourceKind, SourceState,
 };
-use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
+use crate::work::{ClaimRequest, Delivery, Receipt};
 use append::Manner;
 use session::Sessions;
 
@@ -132,14 +134,6 @@ impl Store for PostgresStore {
 
     async fn event(&self, id: Uuid) -> Result<Option<EventDetail>> {
         transaction!(self, (), |connection| read::event(connection, id))
-    }
-
-    async fn put_consumers(&self, consumers: Vec<Consumer>) -> Result<()> {
-        transaction!(self, (consumers), |connection| sources::put_consumers(connection, &consumers))
-    }
-
-    async fn consumers(&self) -> Result<Vec<Consumer>> {
-        transaction!(self, (), |connection| sources::consumers(connection))
     }
 
     async fn register_source(&self, kind: SourceKind, name: &str) -> Result<SourceId> {

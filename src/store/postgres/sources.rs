@@ -1,15 +1,14 @@
-//! Sources, checkpoints, consumers and quarantine on PostgreSQL.
+//! Sources and quarantine on PostgreSQL.
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use super::session::Failure;
-use crate::clock::{Time, from_micros, micros};
+use crate::clock::Time;
 use crate::event::SourceId;
 use crate::source::{QuarantineKind, QuarantineLimits, Refused, Source, SourceKind, SourceState};
 use crate::store::StoreError;
 use crate::store::query::{EVICT, QUARANTINED, SOURCES, refused, source};
-use crate::work::{Consumer, Filter, Ordering};
 
 type Done<T> = std::result::Result<T, Failure>;
 
@@ -54,50 +53,6 @@ pub(super) async fn forget(connection: &mut PgConnection, source: SourceId) -> D
     );
     sqlx::query(sql).bind(source.0).execute(connection).await?;
     Ok(())
-}
-
-pub(super) async fn put_consumers(
-    connection: &mut PgConnection,
-    consumers: &[Consumer],
-) -> Done<()> {
-    // No event is appended while the set of consumers changes, so each knows where it begins.
-    sqlx::raw_sql(super::append::LOCK).execute(&mut *connection).await?;
-    for consumer in consumers {
-        let sql = concat!(
-            "INSERT INTO consumers (name, ordering, lease, max_attempts, backoff_first,
-                    backoff_max, channels, source_names, types, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, ",
-            super::now!(),
-            ") ON CONFLICT (name) DO UPDATE SET ordering = excluded.ordering,
-                lease = excluded.lease, max_attempts = excluded.max_attempts,
-                backoff_first = excluded.backoff_first, backoff_max = excluded.backoff_max,
-                channels = excluded.channels, source_names = excluded.source_names,
-                types = excluded.types"
-        );
-        let filter = &consumer.filter;
-        let query = sqlx::query(sql).bind(&consumer.name).bind(consumer.ordering.name());
-        let query = query.bind(micros(consumer.lease)).bind(consumer.max_attempts);
-        let query = query.bind(micros(consumer.backoff_first)).bind(micros(consumer.backoff_max));
-        let query = query.bind(&filter.channels).bind(&filter.sources).bind(&filter.types);
-        query.execute(&mut *connection).await?;
-    }
-    Ok(())
-}
-
-pub(super) async fn consumers(connection: &mut PgConnection) -> Done<Vec<Consumer>> {
-    let sql = "SELECT name, ordering, lease, max_attempts, backoff_first, backoff_max, channels,
-                      source_names, types FROM consumers ORDER BY name";
-    let rows = sqlx::query(sql).fetch_all(connection).await?;
-    let consumer = |row: &PgRow| Consumer {
-        name: row.get(0),
-        ordering: Ordering::from_name(row.get(1)),
-        lease: from_micros(row.get(2)),
-        max_attempts: row.get(3),
-        backoff_first: from_micros(row.get(4)),
-        backoff_max: from_micros(row.get(5)),
-        filter: Filter { channels: row.get(6), sources: row.get(7), types: row.get(8) },
-    };
-    Ok(rows.iter().map(consumer).collect())
 }
 
 pub(super) async fn quarantine(

@@ -24,13 +24,15 @@ pub(super) struct Settings {
     pub(super) lease: i64,
     pub(super) max_attempts: i64,
     pub(super) backoff: Backoff,
+    /// Claims are empty: an operator wants it so, or the consumer is being filled.
     pub(super) paused: bool,
     pub(super) now: Time,
 }
 
 pub(super) async fn settings(connection: &mut PgConnection, consumer: &str) -> Done<Settings> {
     let sql = concat!(
-        "SELECT id, lease, max_attempts, backoff_first, backoff_max, paused, ",
+        "SELECT id, lease, max_attempts, backoff_first, backoff_max,
+                paused <> 0 OR fill_next IS NOT NULL, ",
         super::now!(),
         " FROM consumers WHERE name = $1"
     );
@@ -41,7 +43,7 @@ pub(super) async fn settings(connection: &mut PgConnection, consumer: &str) -> D
         lease: row.get(1),
         max_attempts: row.get(2),
         backoff: Backoff { first: from_micros(row.get(3)), max: from_micros(row.get(4)) },
-        paused: row.get::<i64, _>(5) != 0,
+        paused: row.get(5),
         now: Time::from_micros(row.get(6)),
     })
 }

@@ -7,8 +7,10 @@ mod consumers;
 mod conversations;
 mod effects;
 mod error;
+mod fill;
 mod pollers;
 mod read;
+mod removal;
 mod replay;
 mod retention;
 mod sources;
@@ -33,7 +35,7 @@ use crate::event::{Appended, EventDetail, EventQuery, Page, SourceId};
 use crate::source::{
     Bound, Gap, Leased, QuarantineLimits, Refused, Source, SourceKind, SourceState,
 };
-use crate::work::{ClaimRequest, Consumer, Delivery, Receipt};
+use crate::work::{ClaimRequest, Delivery, Receipt};
 use error::unavailable;
 use pollers::Locks;
 use writer::Writer;
@@ -175,18 +177,6 @@ impl Store for SqliteStore {
 
     async fn event(&self, id: Uuid) -> Result<Option<EventDetail>> {
         read::event(&mut *self.reader().await?, id).await
-    }
-
-    async fn put_consumers(&self, consumers: Vec<Consumer>) -> Result<()> {
-        self.writer
-            .run(move |connection, now| {
-                Box::pin(async move { sources::put_consumers(connection, now, &consumers).await })
-            })
-            .await
-    }
-
-    async fn consumers(&self) -> Result<Vec<Consumer>> {
-        sources::consumers(&mut *self.reader().await?).await
     }
 
     async fn register_source(&self, kind: SourceKind, name: &str) -> Result<SourceId> {

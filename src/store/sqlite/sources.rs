@@ -1,15 +1,14 @@
-//! Sources, checkpoints, consumers and quarantine on SQLite.
+//! Sources and quarantine on SQLite.
 
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
 use super::error::of;
-use crate::clock::{Time, from_micros, micros};
+use crate::clock::Time;
 use crate::event::SourceId;
 use crate::source::{QuarantineKind, QuarantineLimits, Refused, Source, SourceKind, SourceState};
 use crate::store::Result;
 use crate::store::query::SOURCES;
-use crate::work::{Consumer, Filter, Ordering};
 
 pub(super) async fn register(
     connection: &mut SqliteConnection,
@@ -49,50 +48,6 @@ pub(super) async fn forget(
                       state_since = NULL WHERE id = $1";
     let query = sqlx::query(sql).bind(source.0).bind(now.micros());
     query.execute(connection).await.map(drop).map_err(of)
-}
-
-pub(super) async fn put_consumers(
-    connection: &mut SqliteConnection,
-    now: Time,
-    consumers: &[Consumer],
-) -> Result<()> {
-    for consumer in consumers {
-        let sql = "INSERT INTO consumers (name, ordering, lease, max_attempts, backoff_first,
-                          backoff_max, channels, source_names, types, created_at)
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-                   ON CONFLICT (name) DO UPDATE SET ordering = excluded.ordering,
-                          lease = excluded.lease, max_attempts = excluded.max_attempts,
-                          backoff_first = excluded.backoff_first,
-                          backoff_max = excluded.backoff_max, channels = excluded.channels,
-                          source_names = excluded.source_names, types = excluded.types";
-        let list = |values: &[String]| super::json(values.iter().map(String::as_str));
-        let query = sqlx::query(sql).bind(&consumer.name).bind(consumer.ordering.name());
-        let query = query.bind(micros(consumer.lease)).bind(consumer.max_attempts);
-        let query = query.bind(micros(consumer.backoff_first)).bind(micros(consumer.backoff_max));
-        let query = query.bind(list(&consumer.filter.channels));
-        let query = query.bind(list(&consumer.filter.sources)).bind(list(&consumer.filter.types));
-        query.bind(now.micros()).execute(&mut *connection).await.map_err(of)?;
-    }
-    Ok(())
-}
-
-pub(super) async fn consumers(connection: &mut SqliteConnection) -> Result<Vec<Consumer>> {
-    let sql = "SELECT name, ordering, lease, max_attempts, backoff_first, backoff_max, channels,
-                      source_names, types FROM consumers ORDER BY name";
-    let rows = sqlx::query(sql).fetch_all(connection).await.map_err(of)?;
-    let list = |row: &SqliteRow, column: usize| -> Vec<String> {
-        serde_json::from_str(row.get(column)).unwrap_or_default()
-    };
-    let consumer = |row: &SqliteRow| Consumer {
-        name: row.get(0),
-        ordering: Ordering::from_name(row.get(1)),
-        lease: from_micros(row.get(2)),
-        max_attempts: row.get(3),
-        backoff_first: from_micros(row.get(4)),
-        backoff_max: from_micros(row.get(5)),
-        filter: Filter { channels: list(row, 6), sources: list(row, 7), types: list(row, 8) },
-    };
-    Ok(rows.iter().map(consumer).collect())
 }
 
 pub(super) async fn quarantine(

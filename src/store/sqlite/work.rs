@@ -34,6 +34,9 @@ pub(super) async fn make(
                                         IN (SELECT value FROM json_each(c.source_names)))";
     let query = sqlx::query(sql).bind(first).bind(last).bind(now.micros());
     query.execute(&mut *connection).await.map_err(of)?;
+    let sql = "UPDATE consumers AS c SET work_count = work_count + (
+                   SELECT count(*) FROM work WHERE consumer_id = c.id AND event_seq BETWEEN $1 AND $2)";
+    sqlx::query(sql).bind(first).bind(last).execute(&mut *connection).await.map_err(of)?;
     let sql = "INSERT INTO lanes (consumer_id, lane, head, due_at, since)
         SELECT c.id, w.lane, min(w.pos), $3, $3
         FROM consumers AS c CROSS JOIN work AS w ON w.consumer_id = c.id
@@ -52,6 +55,7 @@ pub(super) struct Settings {
     pub(super) lease: i64,
     pub(super) max_attempts: i64,
     pub(super) backoff: Backoff,
+    /// Claims are empty: an operator wants it so, or the consumer is being filled.
     pub(super) paused: bool,
 }
 
@@ -59,7 +63,8 @@ pub(super) async fn settings(
     connection: &mut SqliteConnection,
     consumer: &str,
 ) -> Result<Settings> {
-    let sql = "SELECT id, lease, max_attempts, backoff_first, backoff_max, paused
+    let sql = "SELECT id, lease, max_attempts, backoff_first, backoff_max,
+                      paused <> 0 OR fill_next IS NOT NULL
                FROM consumers WHERE name = $1";
     let row = sqlx::query(sql).bind(consumer).fetch_optional(connection).await.map_err(of)?;
     let row = row.ok_or_else(|| StoreError::UnknownConsumer(consumer.to_owned()))?;
@@ -68,7 +73,7 @@ pub(super) async fn settings(
         lease: row.get(1),
         max_attempts: row.get(2),
         backoff: Backoff { first: from_micros(row.get(3)), max: from_micros(row.get(4)) },
-        paused: row.get::<i64, _>(5) != 0,
+        paused: row.get(5),
     })
 }
 

@@ -8,9 +8,11 @@ use serde_json::Value;
 
 use super::support::process::{Gateway, Home};
 
+mod consumers;
 mod dead;
 mod events;
 mod examples;
+mod replay;
 mod sources;
 mod tail;
 mod telegram;

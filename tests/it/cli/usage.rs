@@ -5,13 +5,16 @@ use super::*;
 #[test]
 fn every_command_explains_itself() {
     let home = Home::new("");
-    let groups: [(&str, &[&str]); 9] = [
+    let groups: [(&str, &[&str]); 12] = [
         ("serve", &[]),
         ("demo", &[]),
         ("check", &[]),
         ("migrate", &[]),
         ("events", &["list", "show", "raw", "tail"]),
+        ("replay", &[]),
+        ("dead", &["list", "show", "requeue"]),
         ("sources", &["list", "forget"]),
+        ("consumers", &["list", "show", "add", "pause", "resume", "remove"]),
         ("unifyport", &["sign", "verify", "send"]),
         ("completions", &[]),
         ("man", &[]),
@@ -38,6 +41,9 @@ fn wrong_use_exits_with_2() {
         &["events"],
         &["events", "list", "--jso"],
         &["events", "show"],
+        &["replay", "--all", "--since", "1h"],
+        &["replay", "--all", "--id", "1"],
+        &["dead", "requeue", "--all", "1"],
         &["sources", "forget"],
         &["unifyport", "sign", "a", "b"],
         &["demo", "now"],

@@ -226,6 +226,7 @@ async fn numbers_of_removed_events_are_not_given_again(fixture: &mut Fixture) {
     for table in ["work", "lanes", "identities", "bodies", "events"] {
         fixture.raw.execute(&format!("DELETE FROM {table}")).await;
     }
+    fixture.raw.recount_work().await;
     fixture.reopen().await;
     assert!(fixture.stored(&[sample(fixture.main, "c")]).await[0] > last);
 }

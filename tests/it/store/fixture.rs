@@ -188,10 +188,7 @@ impl Fixture {
 
     /// Lets the consumer `name` rest, as an operator does.
     pub(crate) async fn pause(&self, name: &str, paused: bool) {
-        let paused = i64::from(paused);
-        self.raw
-            .execute(&format!("UPDATE consumers SET paused = {paused} WHERE name = '{name}'"))
-            .await;
+        self.store.pause_consumer(name, paused).await.unwrap();
     }
 
     /// What must hold at the end of every case.

@@ -12,7 +12,8 @@ mod dead;
 mod durability;
 mod effects;
 mod extend;
-mod fixture;
+mod filling;
+pub(crate) mod fixture;
 mod generic_plan;
 mod identity;
 mod lease;
@@ -24,9 +25,14 @@ mod quarantine;
 mod race;
 mod raw;
 mod read;
+mod removal;
+mod replay;
+mod replay_choice;
+mod replay_whole;
 mod sample;
 mod schema;
 mod source;
+mod standing;
 
 /// Makes a test of each case, an async function that takes `&mut Fixture`, for each store.
 macro_rules! conformance {

@@ -281,6 +281,7 @@ async fn run(fixture: &mut Fixture, steps: &[Step]) {
     for table in ["attempts", "work", "lanes", "variants", "identities", "bodies", "events"] {
         fixture.raw.execute(&format!("DELETE FROM {table}")).await;
     }
+    fixture.raw.recount_work().await;
     let (sequences, receipts) = (Vec::new(), Vec::new());
     let mut pair = Pair { fixture, model: Model::new(&READERS), sequences, receipts };
     for step in steps {

@@ -102,6 +102,15 @@ impl Raw {
         on!(self, pool => sqlx::query_scalar(sql).fetch_all(pool))
     }
 
+    /// Counts the work of every consumer anew, after some was removed behind the store's back.
+    pub(crate) async fn recount_work(&self) {
+        self.execute(
+            "UPDATE consumers SET work_count =
+                 (SELECT count(*) FROM work WHERE consumer_id = consumers.id)",
+        )
+        .await;
+    }
+
     /// Gives a bot's lease to whoever has this token, for a very long time.
     pub(crate) async fn lease(&self, source: SourceId, token: [u8; 16]) {
         let sql = "INSERT INTO pollers (source_id, lease_token, lease_holder, lease_until)
@@ -123,6 +132,8 @@ impl Raw {
             "BEGIN;
              UPDATE work SET due_at = due_at - {by}, since = since - {by} WHERE state < 2;
              UPDATE lanes SET due_at = due_at - {by}, since = since - {by} WHERE head IS NOT NULL;
+             UPDATE consumers SET created_at = created_at - {by},
+                                  last_claim_at = last_claim_at - {by};
              UPDATE pollers SET lease_until = lease_until - {by};
              COMMIT"
         );
