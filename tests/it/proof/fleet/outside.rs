@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use inboxd::clock::Time;
-use rand::RngExt;
 use serde_json::json;
 
 use super::oracle::Held;
@@ -93,14 +92,5 @@ impl Worker {
         }
         fleet.oracle.fault(format!("{held:?} is in doubt again and again"));
         Some(false)
-    }
-
-    /// None in one of so many cases: the worker is dead.
-    fn may_die(&mut self, one_in: u32) -> Option<()> {
-        let dies = self.random.random_ratio(1, one_in);
-        if dies {
-            self.line.hang_up();
-        }
-        (!dies).then_some(())
     }
 }

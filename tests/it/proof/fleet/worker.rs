@@ -21,7 +21,7 @@ const LEASE_MS: std::ops::RangeInclusive<u64> = 300..=1200;
 /// An event that was tried so often gets a worker that takes its time and makes no mistakes, because
 /// on a busy machine mere delay may cost an attempt.
 const WITH_CARE: i64 = 8;
-const PLENTY: Duration = Duration::from_secs(20);
+const PLENTY: Duration = Duration::from_secs(5);
 /// What the lease is cut to of an event that kills its worker, so that its next one dies soon.
 const LAST_BREATH: Duration = Duration::from_millis(5);
 
@@ -31,13 +31,15 @@ pub(super) struct Worker {
     pub(super) random: StdRng,
     /// Conversations of this claim of which no more is to be done, because one of it was given up.
     spoiled: HashSet<String>,
+    /// It does not die now.
+    careful: bool,
 }
 
 /// Works until the fleet is to stop.
 pub(super) async fn work(fleet: Arc<Fleet>, seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     let line = Line::private(fleet.gateways.subscribe(), random.random());
-    let mut worker = Worker { fleet, line, random, spoiled: HashSet::new() };
+    let mut worker = Worker { fleet, line, random, spoiled: HashSet::new(), careful: false };
     while !worker.fleet.stop.is_cancelled() {
         worker.round().await;
     }
@@ -63,7 +65,8 @@ impl Worker {
         let held = self.fleet.oracle.handed_out(&answer.json(), max, lease, asked);
         let Some(first) = held.first() else { return Some(()) };
         let lease_end = self.fleet.oracle.lease_end(&first.receipt);
-        if held.iter().any(|one| one.attempt >= WITH_CARE) {
+        self.careful = held.iter().any(|one| one.attempt >= WITH_CARE);
+        if self.careful {
             self.lengthen(&held.iter().collect::<Vec<_>>(), PLENTY).await;
             return self.prompt(&held).await;
         }
@@ -220,6 +223,15 @@ impl Worker {
         let extend = json!({"receipts": receipts, "lease": text(lease)});
         let answer = self.line.call("extend", &extend).await;
         self.fleet.oracle.extended(&receipts, lease, asked, &answer.json);
+    }
+
+    /// None in one of so many cases: the worker is dead.
+    pub(super) fn may_die(&mut self, one_in: u32) -> Option<()> {
+        let dies = self.random.random_ratio(1, one_in) && !self.careful;
+        if dies {
+            self.line.hang_up();
+        }
+        (!dies).then_some(())
     }
 
     /// Sleeps until that time and up to so many milliseconds more.
