@@ -85,12 +85,21 @@ impl Node {
         Some(Addresses { public: gateway.public, private: gateway.private })
     }
 
-    fn restart(&mut self, how: Stop) {
+    fn stop(&mut self, how: Stop) {
         let gateway = self.gateway.take().unwrap();
+        let log = gateway.log().clone();
         match how {
             Stop::Kill => gateway.kill(),
             Stop::Terminate => assert_eq!(gateway.terminate().code(), Some(0)),
         }
+        let text = log.text();
+        let complaints: Vec<&str> =
+            text.lines().filter(|line| line.contains("\"ERROR\"")).collect();
+        assert!(complaints.is_empty(), "{complaints:#?}");
+    }
+
+    fn restart(&mut self, how: Stop) {
+        self.stop(how);
         self.gateway = Some(self.place.start());
     }
 }
@@ -108,10 +117,11 @@ async fn finished_exactly_once(kind: Kind, gateways: usize) {
     println!("INBOXD_FLEET_SEED={seed} INBOXD_FLEET_EVENTS={events}");
     let mut random = StdRng::seed_from_u64(seed);
     let config = format!("{MAIN}{CONSUMER}");
-    let first = Node::start(Place::with(kind, &config));
-    let others = (1..gateways).map(|_| Place::on(&first.place.url, &config)).collect::<Vec<_>>();
-    let mut nodes = vec![first];
-    nodes.extend(others.into_iter().map(Node::start));
+    let mut places = vec![Place::with(kind, &config)];
+    for _ in 1..gateways {
+        places.push(Place::on(&places[0].url, &config));
+    }
+    let mut nodes: Vec<Node> = places.into_iter().map(Node::start).collect();
     let addresses = |nodes: &[Node]| nodes.iter().map(Node::addresses).collect::<Gateways>();
     let fleet = Arc::new(Fleet {
         events,
@@ -151,6 +161,7 @@ async fn finished_exactly_once(kind: Kind, gateways: usize) {
     }
     println!("{:?}, {sent_again} sent again", fleet.oracle.tally());
     verdict::verify(&fleet, &nodes[0].place, kind, dead).await;
+    nodes.iter_mut().for_each(|node| node.stop(Stop::Terminate));
     println!("worked off in {worked:?}, {:?} in all", begin.elapsed());
 }
 

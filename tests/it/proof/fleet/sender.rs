@@ -10,7 +10,7 @@ use super::Fleet;
 use super::line::Line;
 use crate::support::delivery::{Delivery, SECRET, now};
 
-pub(super) const SENDERS: usize = 25;
+pub(super) const SENDERS: usize = 50;
 pub(super) const CONVERSATIONS: usize = 200;
 /// One of so many events belongs to no conversation.
 const ALONE: usize = 40;

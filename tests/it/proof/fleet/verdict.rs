@@ -28,6 +28,12 @@ struct Story<'a> {
     died: Option<Time>,
 }
 
+impl Story<'_> {
+    fn last(&self) -> &Handout {
+        self.handouts[self.handouts.len() - 1].1
+    }
+}
+
 /// Looks at everything, given when which event died.
 pub(super) async fn verify(fleet: &Fleet, place: &Place, kind: Kind, died: BTreeMap<String, Time>) {
     end::all_is_done(fleet).await;
@@ -98,7 +104,7 @@ async fn finished(place: &Place, kind: Kind) -> BTreeMap<i64, Finished> {
 
 /// Exactly one receipt finished it, the last that was given for it.
 fn by_its_last_holder(story: &Story<'_>, good: &HashSet<&str>, faults: &mut Vec<String>) {
-    let (_, last) = story.handouts[story.handouts.len() - 1];
+    let last = story.last();
     for (_, one) in &story.handouts {
         let is_last = one.held.receipt == last.held.receipt;
         let is_good = good.contains(one.held.receipt.as_str());
@@ -168,7 +174,8 @@ fn in_order(stories: &[&Story<'_>], kind: Kind, faults: &mut Vec<String>) {
         for earlier in &stories[..number] {
             let over = earlier.died.unwrap_or(earlier.finished.at);
             if earlier.died.is_none() && story.died.is_none() && story.finished.at < over {
-                faults.push(format!("{} finished before {}", story.event, earlier.event));
+                let (one, other) = (story.last(), earlier.last());
+                faults.push(format!("finished out of order: {one:?} before {other:?}"));
             }
             for (_, one) in &story.handouts {
                 // PostgreSQL's claim may have looked at its clock before it came to the row.

@@ -8,6 +8,7 @@ use inboxd::clock::Time;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::Fleet;
 use super::line::Line;
@@ -22,6 +23,7 @@ const LEASE_MS: std::ops::RangeInclusive<u64> = 300..=1200;
 /// on a busy machine mere delay may cost an attempt.
 const WITH_CARE: i64 = 8;
 const PLENTY: Duration = Duration::from_secs(5);
+const SLOWEST: Duration = Duration::from_millis(500);
 /// What the lease is cut to of an event that kills its worker, so that its next one dies soon.
 const LAST_BREATH: Duration = Duration::from_millis(5);
 
@@ -33,13 +35,17 @@ pub(super) struct Worker {
     spoiled: HashSet<String>,
     /// It does not die now.
     careful: bool,
+    /// How long its last ack took: on a busy machine all takes longer, and a lease must not be
+    /// shorter than a few calls, or nothing is ever finished.
+    pace: Duration,
 }
 
 /// Works until the fleet is to stop.
 pub(super) async fn work(fleet: Arc<Fleet>, seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     let line = Line::private(fleet.gateways.subscribe(), random.random());
-    let mut worker = Worker { fleet, line, random, spoiled: HashSet::new(), careful: false };
+    let (spoiled, careful, pace) = (HashSet::new(), false, Duration::ZERO);
+    let mut worker = Worker { fleet, line, random, spoiled, careful, pace };
     while !worker.fleet.stop.is_cancelled() {
         worker.round().await;
     }
@@ -50,7 +56,9 @@ impl Worker {
     async fn round(&mut self) -> Option<()> {
         self.spoiled.clear();
         let max = self.random.random_range(1..=MOST);
-        let lease = Duration::from_millis(self.random.random_range(LEASE_MS));
+        let lease = Duration::from_millis(self.random.random_range(LEASE_MS)) + 4 * self.pace;
+        // As the call writes it.
+        let lease = Duration::from_millis(lease.as_millis().try_into().unwrap());
         let claim = json!({"max": max, "lease": text(lease), "wait": "500ms"});
         if self.random.random_ratio(1, 40) {
             self.fleet.oracle.claim_lost();
@@ -141,7 +149,7 @@ impl Worker {
 
     /// Asks for more time, takes it, and finishes within it.
     async fn extend(&mut self, held: &[Held], lease_end: Time) -> Option<()> {
-        let lease = Duration::from_millis(self.random.random_range(800..2000));
+        let lease = Duration::from_millis(self.random.random_range(1000..3000));
         let all: Vec<&Held> = held.iter().collect();
         self.lengthen(&all, lease).await;
         let acted = self.act(held).await?;
@@ -195,7 +203,8 @@ impl Worker {
                 }
                 Kind::Good if !acts_outside(one.sequence) => acted.push(one),
                 Kind::Good if self.act_outside(one).await? => acted.push(one),
-                Kind::Good => {}
+                // Whoever finishes what comes behind it would finish out of order.
+                Kind::Good => self.spoiled.extend(one.conversation.clone()),
             }
         }
         Some(acted)
@@ -204,7 +213,9 @@ impl Worker {
     async fn ack(&mut self, held: &[&Held]) {
         let receipts = receipts(held);
         self.fleet.oracle.acking(&receipts);
+        let asked = Instant::now();
         let answer = self.line.call("ack", &json!({"receipts": receipts})).await;
+        self.pace = asked.elapsed().min(SLOWEST);
         self.fleet.oracle.acked(&receipts, &answer.json);
     }
 
