@@ -28,9 +28,11 @@ impl Time {
     }
 
     /// Reads RFC 3339 with any offset and up to nanoseconds; what is finer than a microsecond is
-    /// cut off.
+    /// cut off. A year with a sign is none of RFC 3339, and whoever reads it from us would refuse it.
     pub fn parse(text: &str) -> Option<Time> {
-        text.parse::<jiff::Timestamp>().ok().map(|time| Time(time.as_microsecond()))
+        let is_plain = text.starts_with(|first: char| first.is_ascii_digit());
+        let time = text.parse::<jiff::Timestamp>().ok().filter(|_| is_plain);
+        time.map(|time| Time(time.as_microsecond()))
     }
 
     /// How long ago `earlier` was, zero if it is still to come.
@@ -154,7 +156,9 @@ mod tests {
         ] {
             assert_eq!(Time::parse(text).unwrap().to_string(), shown);
         }
-        assert_eq!(Time::parse("yesterday"), None);
+        for text in ["yesterday", "", "-000001-06-08T12:34:56Z", "+002026-06-08T12:34:56Z"] {
+            assert_eq!(Time::parse(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -260,6 +260,8 @@ pub struct EventQuery {
     pub until: Option<Time>,
     /// Only behind this sequence, in the direction of reading.
     pub after: Option<Sequence>,
+    /// Only up to this sequence, itself included.
+    pub through: Option<Sequence>,
     /// Oldest first instead of newest first.
     pub ascending: bool,
     /// At most so many.

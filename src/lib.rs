@@ -14,6 +14,7 @@ pub mod event;
 pub mod http;
 pub mod inbox;
 pub mod json;
+pub mod openapi;
 pub mod operate;
 pub mod receive;
 pub mod replay;

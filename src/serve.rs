@@ -15,7 +15,7 @@ use crate::http::bearer::{self, Access, SharedAccess, authenticate};
 use crate::http::body::{BodyBudget, BodyLimits};
 use crate::http::problem::with_problem_fallbacks;
 use crate::http::server::{Limits, serve};
-use crate::inbox::{Bounds, Inbox};
+use crate::inbox::{Ages, Bounds, Inbox};
 use crate::receive::telegram::{Pace, Pollers};
 use crate::receive::unifyport::{self, Endpoints, Receiver};
 use crate::shutdown::Shutdown;
@@ -112,6 +112,10 @@ async fn with_store(
         quarantine: QuarantineLimits { rows: first.quarantine.rows, bytes: first.quarantine.bytes },
     };
     let inbox = Inbox::start(store.clone(), bounds, shutdown);
+    inbox.remove_when_old(Ages {
+        retention: first.store.retention,
+        identity_retention: first.store.identity_retention,
+    });
     let live = Live {
         inbox: inbox.clone(),
         endpoints: Arc::default(),

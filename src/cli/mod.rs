@@ -11,6 +11,7 @@ mod events;
 mod gaps;
 mod man;
 mod migrate;
+mod openapi;
 mod output;
 mod replay;
 mod requeue;
@@ -110,6 +111,11 @@ enum Command {
         after_help = "Example: echo '{\"type\":\"message.received\"}' | inboxd unifyport send"
     )]
     Unifyport(unifyport::Unifyport),
+    /// Print the OpenAPI document of the private API.
+    ///
+    /// A running gateway serves the same at /v1/openapi.json.
+    #[command(after_help = "Example: inboxd openapi > openapi.json")]
+    Openapi,
     /// Print the script by which a shell completes commands and options.
     #[command(
         after_help = "Example: inboxd completions bash > ~/.local/share/bash-completion/completions/inboxd"
@@ -179,6 +185,7 @@ async fn run(arguments: Arguments, env: Env) -> anyhow::Result<()> {
         Command::Gaps(command) => gaps::gaps(command, &context).await,
         Command::Telegram(command) => telegram::telegram(command, &context).await,
         Command::Unifyport(command) => unifyport::unifyport(command, &context).await,
+        Command::Openapi => openapi::openapi().await,
         Command::Completions { shell } => completions::completions(shell).await,
         Command::Man { command } => man::man(&command).await,
     }

@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
-use super::{attempts, consumers, conversations, effects, events, messages, replay, work};
+use super::{attempts, consumers, conversations, effects, events, messages, replay, stream, work};
 use crate::http::body::BodyLimits;
 use crate::http::problem::Refusal;
 use crate::inbox::Inbox;
@@ -48,6 +48,7 @@ pub fn routes(api: Api) -> Router {
         .route("/v1/consumers/{consumer}/replay", post(replay::replay))
         .route("/v1/consumers/{consumer}/dead/requeue", post(replay::requeue))
         .route("/v1/events", get(events::list))
+        .route("/v1/events/stream", get(stream::stream))
         .route("/v1/events/{id}", get(events::one))
         .route("/v1/events/{id}/raw", get(events::raw))
         .route("/v1/conversations", get(conversations::list))
@@ -58,20 +59,28 @@ pub fn routes(api: Api) -> Router {
 /// More bytes than this take long enough to write that other requests would feel it.
 const LARGE: usize = 64 << 10;
 
-/// The JSON answer that `write` gives, written beside the event loop if it holds many `bytes`.
-/// It writes text at once, because a payload would not survive as a `serde_json::Value`.
+/// The JSON answer that `write` gives. It writes text at once, because a payload would not survive as
+/// a `serde_json::Value`.
 pub(super) async fn answer(
     bytes: usize,
     write: impl FnOnce() -> serde_json::Result<Vec<u8>> + Send + 'static,
 ) -> Result<Response, Refusal> {
+    let json = written(bytes, write).await?;
+    Ok(([(CONTENT_TYPE, "application/json")], json).into_response())
+}
+
+/// What `write` gives, written beside the event loop if it holds many `bytes`.
+pub(super) async fn written(
+    bytes: usize,
+    write: impl FnOnce() -> serde_json::Result<Vec<u8>> + Send + 'static,
+) -> Result<Vec<u8>, Refusal> {
     let written = if bytes < LARGE {
         write()
     } else {
         tokio::task::spawn_blocking(write).await.map_err(|_| Refusal::Internal)?
     };
-    let json = written.map_err(|error| {
+    written.map_err(|error| {
         tracing::error!("an answer could not be written as JSON: {error}");
         Refusal::Internal
-    })?;
-    Ok(([(CONTENT_TYPE, "application/json")], json).into_response())
+    })
 }

@@ -8,7 +8,7 @@ use crate::clock::Time;
 use crate::config::units::format_duration;
 use crate::consumer::ConsumerState;
 use crate::http::bearer::Principal;
-use crate::http::json::Json;
+use crate::http::json::{Json, NoQuery};
 use crate::http::path::Segment;
 use crate::http::problem::Refusal;
 
@@ -94,6 +94,7 @@ pub fn shown_list(states: Vec<ConsumerState>) -> List {
 pub(super) async fn list(
     State(api): State<Api>,
     principal: Principal,
+    _: NoQuery,
 ) -> Result<Json<List>, Refusal> {
     let mut states = api.inbox.consumer_states().await?;
     states.retain(|state| principal.require_consumer(&state.consumer.name).is_ok());
@@ -104,6 +105,7 @@ pub(super) async fn one(
     State(api): State<Api>,
     principal: Principal,
     Segment(consumer): Segment,
+    _: NoQuery,
 ) -> Result<Json<Shown>, Refusal> {
     principal.require_consumer(&consumer)?;
     Ok(Json(shown(api.inbox.consumer_state(&consumer).await?)))

@@ -11,7 +11,7 @@ use super::json::{Item, detail, item};
 use crate::clock::Time;
 use crate::event::{EventDetail, EventQuery, Sequence};
 use crate::http::bearer::Principal;
-use crate::http::json::Query;
+use crate::http::json::{NoQuery, Query};
 use crate::http::path::Segment;
 use crate::http::problem::Refusal;
 
@@ -62,6 +62,7 @@ pub(super) async fn list(
         since: params.since,
         until: params.until,
         after: after(params.after)?,
+        through: None,
         ascending: params.order == Order::Asc,
         limit: limit(params.limit)?,
         max_bytes: ANSWER_BYTES / 3,
@@ -96,6 +97,7 @@ pub(super) async fn one(
     State(api): State<Api>,
     _principal: Principal,
     Segment(id): Segment,
+    _: NoQuery,
 ) -> Result<Response, Refusal> {
     let found = find(&api, &id).await?;
     answer(found.event.body.len(), move || serde_json::to_vec(&detail(&found))).await
@@ -105,6 +107,7 @@ pub(super) async fn raw(
     State(api): State<Api>,
     _principal: Principal,
     Segment(id): Segment,
+    _: NoQuery,
 ) -> Result<Response, Refusal> {
     let found = find(&api, &id).await?;
     // The bytes are whatever a stranger sent: no browser is to make something of them.

@@ -10,6 +10,7 @@ mod json;
 mod messages;
 mod receipts;
 mod replay;
+mod stream;
 mod work;
 
 pub use api::{Api, routes};

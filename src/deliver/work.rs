@@ -24,6 +24,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Claim {
+    #[serde(deserialize_with = "whole")]
     max: Option<usize>,
     #[serde(deserialize_with = "duration")]
     lease: Option<Duration>,
@@ -122,6 +123,18 @@ pub(super) fn within(
         return Err(Refusal::invalid(field, format!("must be at most {most}")));
     }
     Ok(())
+}
+
+/// A whole number, which `10.0` is too: JSON has one kind of number, and some writers know no
+/// integers.
+fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    let integer = number.as_u64().and_then(|whole| usize::try_from(whole).ok());
+    let float = number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..1e15).contains(float));
+    let whole = integer.or(float.map(|float| float as usize));
+    whole.map(Some).ok_or_else(|| serde::de::Error::custom(format!("{number} is no whole number")))
 }
 
 /// A duration as text, such as `"30s"`.

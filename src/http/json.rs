@@ -2,7 +2,7 @@
 use axum::extract::{FromRef, FromRequest, FromRequestParts, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,8 +14,9 @@ use super::problem::Refusal;
 /// A JSON body, of a request or of an answer.
 ///
 /// As an extractor it refuses another content type (415), a body over the limits (413, 408,
-/// 503), text that is no JSON (400), and unknown fields or values that do not fit (422). `T`
-/// should say `#[serde(deny_unknown_fields)]`, and the router's state must hold [`BodyLimits`].
+/// 503), text that is no JSON (400), and unknown fields or values that do not fit (422); query
+/// parameters too (422), because what was meant for the body would be passed over there. `T` should
+/// say `#[serde(deny_unknown_fields)]`, and the router's state must hold [`BodyLimits`].
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 
@@ -28,6 +29,7 @@ where
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        no_query(request.uri())?;
         if !is_json(request.headers()) {
             return Err(Refusal::NotJson);
         }
@@ -70,6 +72,25 @@ where
             .map(Self)
             .map_err(|error| at_field(&error.path().to_string(), &error.inner().to_string()))
     }
+}
+
+/// For a call that takes no query parameters: one that is given is refused with 422.
+#[derive(Clone, Copy, Debug)]
+pub struct NoQuery;
+
+impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refusal> {
+        no_query(&parts.uri).map(|()| Self)
+    }
+}
+
+fn no_query(uri: &Uri) -> Result<(), Refusal> {
+    let query = uri.query().unwrap_or_default();
+    let Some((name, _)) = form_urlencoded::parse(query.as_bytes()).next() else { return Ok(()) };
+    let detail = "this call takes no query parameters".to_owned();
+    Err(Refusal::UnknownField { field: shortened(&name), detail })
 }
 
 /// Whether the one `Content-Type` is `application/json`, with or without parameters.

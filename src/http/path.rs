@@ -5,7 +5,8 @@ use axum::http::request::Parts;
 use super::problem::Refusal;
 
 /// The one variable segment of the route's path, decoded. What is not UTF-8 names nothing: 404,
-/// where axum's own `Path` answers a 400 that is no problem.
+/// where axum's own `Path` answers a 400 that is no problem. Nor does a text with a NUL, which
+/// PostgreSQL takes for a fault of ours.
 #[derive(Clone, Debug)]
 pub struct Segment(pub String);
 
@@ -14,6 +15,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Segment {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         let segment = Path::<String>::from_request_parts(parts, state).await;
-        segment.map(|Path(text)| Self(text)).map_err(|_| Refusal::NotFound)
+        let Ok(Path(text)) = segment else { return Err(Refusal::NotFound) };
+        if text.contains('\0') { Err(Refusal::NotFound) } else { Ok(Self(text)) }
     }
 }

@@ -7,17 +7,19 @@ mod attempts;
 mod consumers;
 mod conversations;
 mod effects;
+mod follow;
 mod group;
 mod queue;
 mod refuse;
 mod replay;
+mod retention;
 mod upkeep;
 mod wake;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use uuid::Uuid;
 
 use crate::event::{Appended, EventDetail, EventQuery, NewEvent, Page, SourceId};
@@ -33,9 +35,14 @@ use queue::Queue;
 use refuse::Refusals;
 use wake::Wake;
 
+pub use retention::Ages;
+
 pub use crate::store::{Checkpoint, Store, StoreError};
 pub use replay::replay;
 
+/// Claims and acks that are at the store at once. The others wait here, so that a thousand workers who
+/// are woken together are not between a receipt and the store.
+const TURNS: usize = 8;
 /// Receipts that may wait for a commit.
 const QUEUE_ROWS: usize = 4096;
 
@@ -66,6 +73,7 @@ pub struct Inbox {
     refusals: Refusals,
     wake: Arc<Wake>,
     noted: Noted,
+    turns: Semaphore,
     shutdown: Shutdown,
 }
 
@@ -85,8 +93,9 @@ impl Inbox {
             refuse::run(store.clone(), waits, bounds.quarantine, shutdown.clone()),
         );
         shutdown.spawn_supervised("the wake-up", wake.clone().run(store.clone(), shutdown.clone()));
-        let (noted, shutdown) = (Noted::default(), shutdown.clone());
-        Arc::new(Inbox { store, receipts, refusals, wake, noted, shutdown })
+        let (noted, turns) = (Noted::default(), Semaphore::new(TURNS));
+        let shutdown = shutdown.clone();
+        Arc::new(Inbox { store, receipts, refusals, wake, noted, turns, shutdown })
     }
 
     /// Commits `event`, together with what else waits. Whoever stops waiting loses the answer and
@@ -117,8 +126,10 @@ impl Inbox {
         let mut place = None;
         loop {
             let called = place.as_ref().map(wake::Place::called);
+            let turn = self.turn().await;
             let deliveries = self.store.claim(consumer, request.clone()).await?;
             self.note_claim(consumer);
+            drop(turn);
             if !deliveries.is_empty() {
                 // The next in line may find more, or find that there is none.
                 self.wake.perhaps(consumer);
@@ -140,13 +151,21 @@ impl Inbox {
         }
     }
 
+    /// A worker's turn at the store, until it is dropped.
+    async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.turns.acquire().await.ok()
+    }
+
     /// Finishes what these receipts hold; tells of each whether it is done.
     pub async fn ack(
         &self,
         consumer: &str,
         receipts: Vec<Receipt>,
     ) -> Result<Vec<bool>, StoreError> {
+        let turn = self.turn().await;
         let done = self.store.ack(consumer, receipts).await?;
+        drop(turn);
         if done.contains(&true) {
             self.wake.perhaps(consumer);
         }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
+use tokio::sync::{Notify, watch};
 
 use crate::shutdown::Shutdown;
 use crate::store::Store;
@@ -24,6 +24,8 @@ pub(super) struct Wake {
     consumers: Mutex<HashMap<String, Arc<Line>>>,
     /// Somebody began to wait.
     somebody: Notify,
+    /// Changes with every commit of events.
+    commits: watch::Sender<()>,
 }
 
 /// Those who wait for one consumer's work, in the order of their coming.
@@ -48,11 +50,13 @@ impl Wake {
         Place { line }
     }
 
-    /// New work for at most `count` workers of each consumer.
+    /// New work for at most `count` workers of each consumer, and something to see for whoever
+    /// follows the events.
     pub(super) fn work_made(&self, count: usize) {
         if count == 0 {
             return;
         }
+        self.commits.send_replace(());
         for (_, line) in self.lines() {
             for _ in 0..count.min(line.waiting.load(Ordering::SeqCst)) {
                 line.notify.notify_one();
@@ -69,6 +73,11 @@ impl Wake {
         {
             line.notify.notify_one();
         }
+    }
+
+    /// Changes with every commit of events from now on.
+    pub(super) fn commits(&self) -> watch::Receiver<()> {
+        self.commits.subscribe()
     }
 
     /// The lines that somebody stands in.

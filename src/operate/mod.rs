@@ -1,7 +1,9 @@
-//! What operators look at: the receivers' states, possible losses, the process's health.
+//! What operators look at: the receivers' states, possible losses, the process's health, and what
+//! the API is.
 
 mod gaps;
 mod health;
+mod openapi;
 mod sources;
 
 use std::sync::Arc;
@@ -16,5 +18,5 @@ pub use sources::{Shown, shown};
 
 /// The routes, to be put behind `http::bearer::authenticate`.
 pub fn routes(inbox: Arc<Inbox>) -> Router {
-    sources::routes(inbox.clone()).merge(gaps::routes(inbox))
+    sources::routes(inbox.clone()).merge(gaps::routes(inbox)).merge(openapi::routes())
 }

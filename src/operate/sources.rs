@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::clock::Time;
 use crate::http::bearer::Principal;
-use crate::http::json::Json;
+use crate::http::json::{Json, NoQuery};
 use crate::http::problem::Refusal;
 use crate::inbox::Inbox;
 use crate::source::Source;
@@ -86,6 +86,7 @@ pub(super) fn routes(inbox: Arc<Inbox>) -> Router {
 async fn list(
     State(inbox): State<Arc<Inbox>>,
     principal: Principal,
+    _: NoQuery,
 ) -> Result<Json<serde_json::Value>, Refusal> {
     principal.require_operator()?;
     let sources: Vec<Shown> = inbox.sources().await?.into_iter().map(shown).collect();

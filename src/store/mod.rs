@@ -25,7 +25,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::clock::{Clock, Time};
-use crate::event::{Appended, EventDetail, EventQuery, NewEvent, Page, SourceId};
+use crate::event::{Appended, EventDetail, EventQuery, NewEvent, Page, Sequence, SourceId};
 use crate::source::{
     Bound, Gap, Leased, NewGap, QuarantineLimits, Refused, Source, SourceKind, SourceState,
 };
@@ -36,7 +36,7 @@ pub use consumers::Consumers;
 pub use conversations::Conversations;
 pub use effects::Effects;
 pub use replay::Replays;
-pub use retention::Retention;
+pub use retention::{Removal, Removed, Retention};
 
 /// Why an operation did not happen, or may not have.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -118,6 +118,10 @@ pub trait Store:
     /// Reads a page of events. Pages by sequence miss nothing that is committed later with a smaller
     /// number, because numbers are given in commit order.
     async fn events(&self, query: EventQuery) -> Result<Page>;
+
+    /// The number of the newest event that is there, zero if none is. All that are numbered up to it
+    /// are there, or were removed.
+    async fn newest(&self) -> Result<Sequence>;
 
     /// Reads one event and what is known about it.
     async fn event(&self, id: Uuid) -> Result<Option<EventDetail>>;

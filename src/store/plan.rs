@@ -14,6 +14,24 @@ pub(super) type Key = (SourceId, Vec<u8>);
 pub(super) struct Known {
     pub(super) seq: Sequence,
     pub(super) body_hash: [u8; 32],
+    /// Until when it is known, if the event itself is removed.
+    pub(super) expires_at: Option<i64>,
+}
+
+/// A key that an event gains.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NewKey {
+    pub(super) key: Key,
+    pub(super) seq: Sequence,
+    /// What the other keys of the event hold if that is removed: its hash, and until when.
+    pub(super) removed: Option<([u8; 32], i64)>,
+}
+
+impl Known {
+    fn gains(&self, key: Key) -> NewKey {
+        let removed = self.expires_at.map(|expires_at| (self.body_hash, expires_at));
+        NewKey { key, seq: self.seq, removed }
+    }
 }
 
 /// The rows of one append, free of inner duplicates and sorted by key where they are locked.
@@ -24,7 +42,7 @@ pub(super) struct Plan {
     /// New rows: number and place in the batch.
     pub(super) rows: Vec<(Sequence, usize)>,
     /// New identities, by key.
-    pub(super) identities: Vec<(Key, Sequence)>,
+    pub(super) identities: Vec<NewKey>,
     /// Counts for rows that were there before this batch, or that recur within it, by number.
     pub(super) repeats: Vec<(Sequence, Repeat)>,
     /// Receipts of other bytes, by row and hash.
@@ -85,7 +103,8 @@ pub(super) fn plan(events: &[NewEvent], mut known: HashMap<Key, Known>, next: Se
     let mut tallies: HashMap<SourceId, Tally> = HashMap::new();
     for (place, event) in events.iter().enumerate() {
         let found = keys_of(event).find_map(|key| known.get(&key).copied());
-        let named = found.unwrap_or(Known { seq: next, body_hash: event.body_hash });
+        let named =
+            found.unwrap_or(Known { seq: next, body_hash: event.body_hash, expires_at: None });
         let outcome = match found {
             None => Appended::Stored(named.seq),
             Some(known) if known.body_hash == event.body_hash => Appended::Duplicate(known.seq),
@@ -119,11 +138,12 @@ pub(super) fn plan(events: &[NewEvent], mut known: HashMap<Key, Known>, next: Se
         }
         // A row that was found gains no key: it would let a delivery replayed under the header of
         // one still to come take that one's place. What was signed cannot be guessed, so it may.
+        // So does one that is removed, for as long as it is known.
         let new_row = matches!(outcome, Appended::Stored(_));
         let gained = keys_of(event).filter(|(_, key)| new_row || *key != event.identity.key);
         for key in gained {
             if let Entry::Vacant(entry) = known.entry(key) {
-                plan.identities.push((entry.key().clone(), named.seq));
+                plan.identities.push(named.gains(entry.key().clone()));
                 entry.insert(named);
             }
         }

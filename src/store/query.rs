@@ -213,7 +213,7 @@ macro_rules! refused {
 pub(super) use refused;
 
 /// What must not be there: a sentence and the count of it.
-pub(super) const AUDIT: [(&str, &str); 8] = [
+pub(super) const AUDIT: [(&str, &str); 11] = [
     (
         "unfinished work in a lane that does not show its head",
         "SELECT count(*) FROM (
@@ -240,7 +240,22 @@ pub(super) const AUDIT: [(&str, &str); 8] = [
     (
         "work of events that are gone",
         "SELECT count(*) FROM work AS w LEFT JOIN events AS e ON e.seq = w.event_seq
-         WHERE w.state < 2 AND e.seq IS NULL",
+         WHERE e.seq IS NULL",
+    ),
+    (
+        "attempts of events that are gone",
+        "SELECT count(*) FROM attempts AS a LEFT JOIN events AS e ON e.seq = a.event_seq
+         WHERE e.seq IS NULL",
+    ),
+    (
+        "effects of events that are gone",
+        "SELECT count(*) FROM effects AS f LEFT JOIN events AS e ON e.seq = f.event_seq
+         WHERE e.seq IS NULL",
+    ),
+    (
+        "variants under no identity",
+        "SELECT count(*) FROM variants AS v
+         WHERE NOT EXISTS (SELECT 1 FROM identities AS i WHERE i.event_seq = v.event_seq)",
     ),
     (
         "consumers that count another number of pieces of work than they have",
@@ -364,6 +379,9 @@ pub(super) fn events(query: &EventQuery) -> (String, Vec<Value>) {
     if let Some(after) = query.after {
         let beyond = if query.ascending { "e.seq >" } else { "e.seq <" };
         also(beyond, Value::Integer(after));
+    }
+    if let Some(through) = query.through {
+        also("e.seq <=", Value::Integer(through));
     }
     let limit = Sequence::try_from(query.limit).unwrap_or(Sequence::MAX);
     let order = if query.ascending { "ASC" } else { "DESC" };

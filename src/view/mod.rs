@@ -188,7 +188,10 @@ fn first<T>(value: &Value, keys: &[&str], read: impl Fn(&Value) -> Option<T>) ->
 /// where it does not know.
 fn time(value: &Value) -> Option<String> {
     let time: jiff::Timestamp = match value {
-        Value::String(time) => time.parse().ok()?,
+        // A year with a sign is none of RFC 3339.
+        Value::String(time) if time.starts_with(|first: char| first.is_ascii_digit()) => {
+            time.parse().ok()?
+        }
         Value::Number(seconds) => {
             jiff::Timestamp::from_second(seconds.as_i64().filter(|seconds| *seconds > 0)?).ok()?
         }

@@ -29,6 +29,7 @@ const ARROWS: &[(&str, Imports, &str)] = &[
     ("retry", Only(NOUNS), "a wait is computed there, not waited"),
     ("receive::unifyport::signature", Only(NOUNS), "others use it in tests of their own"),
     ("config", Only(&[]), "the configuration does not know who reads it"),
+    ("openapi", Only(&[]), "the document is a constant"),
     ("receive", Never(&["deliver", "store"]), "a receiver ends at the inbox"),
     ("deliver", Never(&["receive", "store"]), "a worker begins at the inbox"),
     ("inbox", Only(UNDER_THE_INBOX), "it serves whoever receives or delivers, unseen"),

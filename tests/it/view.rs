@@ -103,3 +103,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_time_that_readers_of_rfc_3339_would_refuse_is_none() {
+    for (sent_at, shown) in [
+        ("2026-06-08T15:34:56+03:00", Some("2026-06-08T12:34:56Z")),
+        ("-000001-06-08T12:34:56Z", None),
+        ("+002026-06-08T12:34:56Z", None),
+        ("yesterday", None),
+    ] {
+        let message = serde_json::json!({ "id": "1", "type": "text", "sent_at": sent_at });
+        let body = serde_json::json!({ "data": { "message": message } }).to_string();
+        let view = view("unifyport.message.received", body.as_bytes()).unwrap();
+        assert_eq!(view.sent_at.as_deref(), shown, "{sent_at}");
+    }
+}

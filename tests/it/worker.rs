@@ -147,6 +147,9 @@ async fn what_the_worker_api_refuses() {
         (json!({"max": 0}), "max"),
         (json!({"max": 1001}), "max"),
         (json!({"max": "10"}), "max"),
+        (json!({"max": 1.5}), "max"),
+        (json!({"max": -1.0}), "max"),
+        (json!({"max": 1e30}), "max"),
         (json!({"lease": "0s"}), "lease"),
         (json!({"lease": "13h"}), "lease"),
         (json!({"lease": 60}), "lease"),
@@ -157,6 +160,10 @@ async fn what_the_worker_api_refuses() {
     }
     let answer = call(address, CLAIM, json!([1])).await;
     refused(&answer, 422, "invalid_value", Some("body"));
+    let answer = call(address, CLAIM, json!({"max": 10.0, "wait": null})).await;
+    assert_eq!(deliveries(&answer).len(), 0);
+    let answer = call(address, "/v1/consumers/default/claim?max=5", json!({})).await;
+    refused(&answer, 422, "unknown_field", Some("max"));
     let answer = call(address, ACK, json!({})).await;
     refused(&answer, 422, "invalid_value", Some("receipts"));
     let answer = get(address, "/v1/events?chanel=x", &[]).await;

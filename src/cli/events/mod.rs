@@ -52,13 +52,17 @@ pub(super) enum Events {
         id: EventId,
     },
     /// Print the newest events, oldest first, and then each that comes; Ctrl-C ends it.
-    #[command(after_help = "Example: inboxd events tail --source main")]
+    #[command(after_help = "Example: inboxd events tail --source main\n\n\
+        A program that resumes passes the `sequence` of the last event it had as --after.")]
     Tail {
         #[command(flatten)]
         filter: Filter,
         /// Begin with so many.
         #[arg(long, value_name = "N", default_value_t = 10)]
         limit: usize,
+        /// Begin with all behind the event of this number instead.
+        #[arg(long, value_name = "NUMBER", conflicts_with = "limit")]
+        after: Option<Sequence>,
         /// Print one JSON object a line: the event as CloudEvents has it, and its message.
         #[arg(long)]
         json: bool,
@@ -103,8 +107,8 @@ pub(super) async fn events(command: Events, context: &Context) -> anyhow::Result
             }
             Events::Show { id, json } => print(show::shown(&find(&*store, id).await?, json)?).await,
             Events::Raw { id } => print(find(&*store, id).await?.event.body).await,
-            Events::Tail { filter, limit, json } => {
-                tail::tail(&*store, &filter.query(), limit, json).await
+            Events::Tail { filter, limit, after, json } => {
+                tail::tail(&*store, &filter.query(), (limit, after), json).await
             }
         })
         .await

@@ -6,23 +6,23 @@ use anyhow::Context as _;
 
 use super::filter::matches;
 use super::list::Printer;
-use crate::event::{Event, EventQuery};
+use crate::event::{Event, EventQuery, Sequence};
 use crate::store::{Store, StoreError};
 use crate::telemetry::Lasting;
 
 /// How often the store is asked: nobody reads faster.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Prints the newest `limit` events of `query`, then what comes, until SIGINT.
+/// Prints the newest events of `query`, so many or all behind a number, then what comes, until SIGINT.
 pub(super) async fn tail(
     store: &dyn Store,
     query: &EventQuery,
-    limit: usize,
+    begin: (usize, Option<Sequence>),
     json: bool,
 ) -> anyhow::Result<()> {
     let interrupted = tokio::signal::ctrl_c();
     tokio::select! {
-        ended = follow(store, query, limit, Printer::new(json)) => ended,
+        ended = follow(store, query, begin, Printer::new(json)) => ended,
         signal = interrupted => signal.context("Ctrl-C cannot be waited for"),
     }
 }
@@ -30,14 +30,16 @@ pub(super) async fn tail(
 async fn follow(
     store: &dyn Store,
     query: &EventQuery,
-    limit: usize,
+    (limit, mut after): (usize, Option<Sequence>),
     mut printer: Printer,
 ) -> anyhow::Result<()> {
-    // The last of all is asked for first, because what matches behind it is yet to be printed.
-    let last = newest(store, &EventQuery::default(), 1).await?;
-    let first = newest(store, query, limit).await?;
-    let mut after = last.iter().chain(&first).map(|event| event.sequence).max();
-    printer.print(&first).await?;
+    if after.is_none() {
+        // The last of all is asked for first, because what matches behind it is yet to be printed.
+        let last = store.newest().await?;
+        let first = newest(store, query, limit).await?;
+        after = first.last().map(|event| event.sequence).max(Some(last));
+        printer.print(&first).await?;
+    }
     let outage = Lasting::new();
     loop {
         // Everything that comes is read, and filtered here, because the store would go through

@@ -57,7 +57,7 @@ pub(super) async fn append(
     match manner {
         Manner::Together => insert(connection, now, &rows, &plan).await?,
         Manner::Careful => {
-            let of_others = plan.identities.iter().filter(|(_, seq)| *seq < next).cloned();
+            let of_others = plan.identities.iter().filter(|new| new.seq < next).cloned();
             let (identities, tallies) = (of_others.collect(), plan.tallies.clone());
             let rest = Plan { identities, tallies, ..Plan::default() };
             insert(connection, now, &[], &rest).await?;
@@ -73,7 +73,8 @@ pub(super) async fn append(
 async fn known(connection: &mut PgConnection, events: &[NewEvent]) -> Done<HashMap<Key, Known>> {
     let (sources, keys): (Vec<i64>, Vec<Vec<u8>>) =
         plan::keys(events).into_iter().map(|(source, key)| (source.0, key)).unzip();
-    let sql = "SELECT i.source_id, i.key, i.event_seq, coalesce(i.body_hash, e.body_hash)
+    let sql = "SELECT i.source_id, i.key, i.event_seq, coalesce(i.body_hash, e.body_hash),
+               i.expires_at
         FROM unnest($1::bigint[], $2::bytea[]) AS k (source_id, key)
         JOIN identities AS i ON i.source_id = k.source_id AND i.key = k.key
         LEFT JOIN events AS e ON e.seq = i.event_seq";
@@ -84,7 +85,8 @@ async fn known(connection: &mut PgConnection, events: &[NewEvent]) -> Done<HashM
         let body_hash = hash.and_then(|hash| hash.try_into().ok()).ok_or_else(|| {
             StoreError::Refused("an identity names no event and has no hash".to_owned())
         })?;
-        known.insert((SourceId(row.get(0)), row.get(1)), Known { seq: row.get(2), body_hash });
+        let found = Known { seq: row.get(2), body_hash, expires_at: row.get(4) };
+        known.insert((SourceId(row.get(0)), row.get(1)), found);
     }
     Ok(known)
 }
@@ -95,7 +97,7 @@ async fn insert_one(
     (seq, event): (Sequence, &NewEvent),
     plan: &Plan,
 ) -> Done<()> {
-    let identities = plan.identities.iter().filter(|(_, of)| *of == seq).cloned().collect();
+    let identities = plan.identities.iter().filter(|new| new.seq == seq).cloned().collect();
     let alone = Plan { identities, ..Plan::default() };
     sqlx::raw_sql("SAVEPOINT row").execute(&mut *connection).await?;
     if let Err(Failure::Database(error)) = insert(connection, now, &[(seq, event)], &alone).await {
@@ -134,8 +136,9 @@ async fn insert(
             INSERT INTO bodies (event_seq, body, headers)
             SELECT * FROM unnest($1::bigint[], $17::bytea[], $18::text[])
         ), named AS (
-            INSERT INTO identities (source_id, key, event_seq)
-            SELECT * FROM unnest($19::bigint[], $20::bytea[], $21::bigint[])
+            INSERT INTO identities (source_id, key, event_seq, body_hash, expires_at)
+            SELECT * FROM unnest($19::bigint[], $20::bytea[], $21::bigint[], $28::bytea[],
+                $29::bigint[])
         ), counted AS (
             UPDATE sources AS s SET stored = s.stored + t.stored,
                 duplicates = s.duplicates + t.duplicates, conflicts = s.conflicts + t.conflicts,
@@ -193,15 +196,22 @@ async fn insert(
         .bind(numbers(|event| Some(event.flags.0)))
         .bind(rows.iter().map(|(_, event)| &event.body[..]).collect::<Vec<_>>())
         .bind(rows.iter().map(|(_, event)| event.headers.as_deref()).collect::<Vec<_>>())
-        .bind(identities.iter().map(|((source, _), _)| source.0).collect::<Vec<_>>())
-        .bind(identities.iter().map(|((_, key), _)| &key[..]).collect::<Vec<_>>())
-        .bind(identities.iter().map(|(_, seq)| *seq).collect::<Vec<_>>())
+        .bind(identities.iter().map(|new| new.key.0.0).collect::<Vec<_>>())
+        .bind(identities.iter().map(|new| &new.key.1[..]).collect::<Vec<_>>())
+        .bind(identities.iter().map(|new| new.seq).collect::<Vec<_>>())
         .bind(tallies.iter().map(|(source, _)| source.0).collect::<Vec<_>>())
         .bind(tallies.iter().map(|(_, tally)| tally.stored).collect::<Vec<_>>())
         .bind(tallies.iter().map(|(_, tally)| tally.duplicates).collect::<Vec<_>>())
         .bind(tallies.iter().map(|(_, tally)| tally.conflicts).collect::<Vec<_>>())
         .bind(tallies.iter().map(|(_, tally)| tally.last.micros()).collect::<Vec<_>>())
         .bind(now.micros())
+        .bind(
+            identities
+                .iter()
+                .map(|new| new.removed.map(|(hash, _)| hash.to_vec()))
+                .collect::<Vec<_>>(),
+        )
+        .bind(identities.iter().map(|new| new.removed.map(|(_, at)| at)).collect::<Vec<_>>())
         .execute(connection)
         .await?;
     Ok(())

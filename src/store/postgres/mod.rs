@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 use super::{Batch, Checkpoint, Options, Result, Store, StoreError, migrate};
 use crate::clock::from_micros;
-use crate::event::{Appended, EventDetail, EventQuery, Page, SourceId};
+use crate::event::{Appended, EventDetail, EventQuery, Page, Sequence, SourceId};
 use crate::source::{
     Bound, Gap, Leased, QuarantineLimits, Refused, Source, SourceKind, SourceState,
 };
@@ -123,13 +123,24 @@ impl Store for PostgresStore {
 
     async fn next_due(&self, consumer: &str) -> Result<Option<Duration>> {
         let consumer = consumer.to_owned();
-        let due =
-            transaction!(self, (consumer), |connection| work::next_due(connection, &consumer))?;
+        // Asked for many times a second as long as somebody waits.
+        let consumer = Arc::new(consumer);
+        let due = self
+            .sessions
+            .read(move |connection| {
+                let consumer = consumer.clone();
+                Box::pin(async move { work::next_due(connection, &consumer).await })
+            })
+            .await?;
         Ok(due.map(from_micros))
     }
 
     async fn events(&self, query: EventQuery) -> Result<Page> {
         transaction!(self, (query), |connection| read::events(connection, &query))
+    }
+
+    async fn newest(&self) -> Result<Sequence> {
+        self.sessions.read(|connection| Box::pin(read::newest(connection))).await
     }
 
     async fn event(&self, id: Uuid) -> Result<Option<EventDetail>> {
@@ -176,7 +187,8 @@ impl Store for PostgresStore {
     }
 
     async fn gaps(&self, source: Option<&str>, limit: usize) -> Result<Vec<Gap>> {
-        let source = source.map(str::to_owned);
+        // No row can hold what PostgreSQL's text cannot.
+        let source = source.map(|source| source.replace('\0', "\u{fffd}"));
         transaction!(self, (source), |connection| pollers::gaps(
             connection,
             source.as_deref(),

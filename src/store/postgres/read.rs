@@ -13,7 +13,18 @@ use crate::work::Delivery;
 
 type Done<T> = std::result::Result<T, Failure>;
 
+/// See [`crate::store::Store::events`].
 pub(super) async fn events(connection: &mut PgConnection, query: &EventQuery) -> Done<Page> {
+    loop {
+        let page = page(connection, query).await?;
+        // All of a page may be removed while it is read: then the page is what stands behind it.
+        if !page.events.is_empty() || !page.more {
+            return Ok(page);
+        }
+    }
+}
+
+async fn page(connection: &mut PgConnection, query: &EventQuery) -> Done<Page> {
     let (sql, values) = query::events(query);
     let mut statement = sqlx::query(AssertSqlSafe(sql));
     for value in values {
@@ -39,6 +50,12 @@ pub(super) async fn numbered(connection: &mut PgConnection, page: &[Sequence]) -
     );
     let rows = sqlx::query(sql).bind(page).fetch_all(connection).await?;
     Ok(rows.iter().map(|row| event!(row)).collect())
+}
+
+/// See [`crate::store::Store::newest`].
+pub(super) async fn newest(connection: &mut PgConnection) -> Done<Sequence> {
+    let newest = sqlx::query_scalar("SELECT coalesce(max(seq), 0) FROM events");
+    Ok(newest.fetch_one(connection).await?)
 }
 
 pub(super) async fn event(connection: &mut PgConnection, id: Uuid) -> Done<Option<EventDetail>> {

@@ -102,6 +102,35 @@ impl Sessions {
         task.await.map_err(|_| StoreError::Unavailable("the store's task died".to_owned()))?
     }
 
+    /// Answers one statement that only reads: outside of a transaction it is one round trip.
+    pub(super) async fn read<T: Send + 'static>(&self, statement: impl Work<T>) -> Result<T> {
+        let pool = self.0.clone();
+        let task = tokio::spawn(async move {
+            let mut tries = 0;
+            loop {
+                tries += 1;
+                let mut connection = pool.acquire().await.map_err(of)?;
+                match tokio::time::timeout(LIMIT, statement(&mut connection)).await {
+                    Ok(Ok(read)) => return Ok(read),
+                    Ok(Err(Failure::Ours(error))) => return Err(error),
+                    Ok(Err(Failure::Database(error))) if is_lost(&error) => {
+                        connection.close_on_drop();
+                        // The pool may hold several that died with the server.
+                        if tries > CONNECTIONS {
+                            return Err(of(error));
+                        }
+                    }
+                    Ok(Err(Failure::Database(error))) => return Err(of(error)),
+                    Err(_) => {
+                        connection.close_on_drop();
+                        return Err(silent());
+                    }
+                }
+            }
+        });
+        task.await.map_err(|_| StoreError::Unavailable("the store's task died".to_owned()))?
+    }
+
     /// The pool itself, for migrations.
     pub(super) async fn acquire(&self) -> Result<PoolConnection<Postgres>> {
         self.0.acquire().await.map_err(of)
@@ -151,8 +180,7 @@ async fn once<T: Send>(pool: &PgPool, work: &impl Work<T>) -> std::result::Resul
         Ok(outcome) => outcome,
         Err(_) => {
             connection.close_on_drop();
-            let message = "PostgreSQL did not answer in 30 s".to_owned();
-            return Err(StoreError::Unavailable(message).into());
+            return Err(silent().into());
         }
     };
     if let Err(error) = ended {
@@ -186,11 +214,20 @@ async fn begin(pool: &PgPool) -> std::result::Result<PoolConnection<Postgres>, F
             }
             Err(_) => {
                 connection.close_on_drop();
-                let message = "PostgreSQL did not answer in 30 s".to_owned();
-                return Err(StoreError::Unavailable(message).into());
+                return Err(silent().into());
             }
         }
     }
+}
+
+/// Whether the connection is of no more use: broken, or ended by the server.
+fn is_lost(error: &sqlx::Error) -> bool {
+    let Some(error) = error.as_database_error() else { return true };
+    error.code().is_some_and(|code| code.starts_with("57P"))
+}
+
+fn silent() -> StoreError {
+    StoreError::Unavailable("PostgreSQL did not answer in 30 s".to_owned())
 }
 
 /// Refuses a server that may lose what it said it has committed.

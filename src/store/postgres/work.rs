@@ -220,17 +220,17 @@ pub(super) async fn refresh_lanes(
 
 /// See [`crate::store::Store::next_due`]; in microseconds, negative or zero if due.
 pub(super) async fn next_due(connection: &mut PgConnection, consumer: &str) -> Done<Option<i64>> {
-    let settings = settings(connection, consumer).await?;
-    if settings.paused {
-        return Ok(None);
-    }
-    let sql = "SELECT least(
-        (SELECT due_at FROM lanes WHERE consumer_id = $1 AND due_at IS NOT NULL
-         ORDER BY due_at LIMIT 1),
-        (SELECT due_at FROM work WHERE consumer_id = $1 AND lane IS NULL AND state < 2
-         ORDER BY due_at LIMIT 1))";
-    let due: Option<i64> = sqlx::query_scalar(sql).bind(settings.id).fetch_one(connection).await?;
-    Ok(due.map(|due| due.saturating_sub(settings.now.micros())))
+    let sql = concat!(
+        "SELECT CASE WHEN c.paused = 0 AND c.fill_next IS NULL THEN least(
+            (SELECT due_at FROM lanes WHERE consumer_id = c.id AND due_at IS NOT NULL
+             ORDER BY due_at LIMIT 1),
+            (SELECT due_at FROM work WHERE consumer_id = c.id AND lane IS NULL AND state < 2
+             ORDER BY due_at LIMIT 1)) END - ",
+        super::now!(),
+        " FROM consumers AS c WHERE c.name = $1"
+    );
+    let due = sqlx::query_scalar(sql).bind(consumer).fetch_optional(connection).await?;
+    due.ok_or_else(|| StoreError::UnknownConsumer(consumer.to_owned()).into())
 }
 
 pub(super) fn limit(max: usize) -> i64 {

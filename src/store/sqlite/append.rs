@@ -47,7 +47,8 @@ async fn known(
     let keys = plan::keys(events);
     for group in groups(&keys) {
         let sql = values(
-            "SELECT i.source_id, i.key, i.event_seq, coalesce(i.body_hash, e.body_hash) FROM (",
+            "SELECT i.source_id, i.key, i.event_seq, coalesce(i.body_hash, e.body_hash),
+                    i.expires_at FROM (",
             2,
             group.len(),
             ") AS k CROSS JOIN identities AS i ON i.source_id = k.column1 AND i.key = k.column2
@@ -63,7 +64,7 @@ async fn known(
             let body_hash = hash.and_then(|hash| hash.try_into().ok()).ok_or_else(|| {
                 StoreError::Refused("an identity names no event and has no hash".to_owned())
             })?;
-            known.insert(key, Known { seq: row.get(2), body_hash });
+            known.insert(key, Known { seq: row.get(2), body_hash, expires_at: row.get(4) });
         }
     }
     Ok(known)
@@ -113,12 +114,15 @@ async fn new_rows(
 
 /// Inserts new identities; a row that was there before may gain some.
 async fn identities(connection: &mut SqliteConnection, plan: &Plan) -> Result<()> {
-    let sql = "INSERT INTO identities (source_id, key, event_seq) ";
+    let sql = "INSERT INTO identities (source_id, key, event_seq, body_hash, expires_at) ";
     for group in groups(&plan.identities) {
-        insert(connection, sql, 3, group, |((source, key), seq), to| {
+        insert(connection, sql, 5, group, |new, to| {
+            let (source, key) = &new.key;
             to.add(source.0)?;
             to.add(&key[..])?;
-            to.add(*seq)
+            to.add(new.seq)?;
+            to.add(new.removed.as_ref().map(|(hash, _)| &hash[..]))?;
+            to.add(new.removed.map(|(_, expires_at)| expires_at))
         })
         .await?;
     }

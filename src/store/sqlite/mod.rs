@@ -31,7 +31,7 @@ use uuid::Uuid;
 
 use super::{Batch, Checkpoint, Options, Result, Store, StoreError, migrate};
 use crate::clock::{Clock, from_micros};
-use crate::event::{Appended, EventDetail, EventQuery, Page, SourceId};
+use crate::event::{Appended, EventDetail, EventQuery, Page, Sequence, SourceId};
 use crate::source::{
     Bound, Gap, Leased, QuarantineLimits, Refused, Source, SourceKind, SourceState,
 };
@@ -173,6 +173,10 @@ impl Store for SqliteStore {
 
     async fn events(&self, query: EventQuery) -> Result<Page> {
         read::events(&mut *self.reader().await?, &query).await
+    }
+
+    async fn newest(&self) -> Result<Sequence> {
+        read::newest(&mut *self.reader().await?).await
     }
 
     async fn event(&self, id: Uuid) -> Result<Option<EventDetail>> {

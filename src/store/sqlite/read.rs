@@ -12,7 +12,18 @@ use crate::store::query::{
 };
 use crate::work::Delivery;
 
+/// See [`crate::store::Store::events`].
 pub(super) async fn events(connection: &mut SqliteConnection, query: &EventQuery) -> Result<Page> {
+    loop {
+        let page = page(connection, query).await?;
+        // All of a page may be removed while it is read: then the page is what stands behind it.
+        if !page.events.is_empty() || !page.more {
+            return Ok(page);
+        }
+    }
+}
+
+async fn page(connection: &mut SqliteConnection, query: &EventQuery) -> Result<Page> {
     let (sql, values) = query::events(query);
     let mut statement = sqlx::query(AssertSqlSafe(sql));
     for value in values {
@@ -41,6 +52,12 @@ pub(super) async fn numbered(
     let page = super::json(page.iter().copied());
     let rows = sqlx::query(sql).bind(page).fetch_all(connection).await.map_err(of)?;
     Ok(rows.iter().map(|row| event!(row)).collect())
+}
+
+/// See [`crate::store::Store::newest`].
+pub(super) async fn newest(connection: &mut SqliteConnection) -> Result<Sequence> {
+    let newest = sqlx::query_scalar("SELECT coalesce(max(seq), 0) FROM events");
+    newest.fetch_one(connection).await.map_err(of)
 }
 
 pub(super) async fn event(

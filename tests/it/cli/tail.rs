@@ -64,3 +64,25 @@ fn tail_follows_through_its_filter_and_prints_json_lines() {
     assert_eq!(tail.wait(LIMIT).code(), Some(0));
     assert_eq!(output.text().lines().count(), 3, "{}", output.text());
 }
+
+#[test]
+fn tail_resumes_behind_a_number() {
+    let home = inbox(&[b"{}", b"[]", message("evt_1", "Ada", "one").as_bytes()]);
+    let arguments = ["events", "tail", "--json", "--after", "1"];
+    let (mut tail, output) = Process::spawn_heard(&mut home.command(&arguments));
+    let seen = |number: &'static str| {
+        output.wait_for(LIMIT, move |line| {
+            let event: Value = serde_json::from_str(line).unwrap();
+            (event["event"]["sequence"] == number).then_some(())
+        });
+    };
+    seen("3");
+    let gateway = home.start();
+    deliver(&home, &gateway, b"7");
+    seen("4");
+    tail.signal(Signal::INT);
+    assert_eq!(tail.wait(LIMIT).code(), Some(0));
+    assert_eq!(output.text().lines().count(), 3, "{}", output.text());
+    let both = inboxd(&home, &["events", "tail", "--after", "1", "--limit", "5"]);
+    assert!(both.failed(2).contains("--limit"));
+}

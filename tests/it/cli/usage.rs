@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn every_command_explains_itself() {
     let home = Home::new("");
-    let groups: [(&str, &[&str]); 12] = [
+    let groups: [(&str, &[&str]); 13] = [
         ("serve", &[]),
         ("demo", &[]),
         ("check", &[]),
@@ -16,6 +16,7 @@ fn every_command_explains_itself() {
         ("sources", &["list", "forget"]),
         ("consumers", &["list", "show", "add", "pause", "resume", "remove"]),
         ("unifyport", &["sign", "verify", "send"]),
+        ("openapi", &[]),
         ("completions", &[]),
         ("man", &[]),
     ];

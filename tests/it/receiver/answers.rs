@@ -39,6 +39,7 @@ async fn what_is_not_there_and_what_is_not_a_post() {
         "/webhooks/unifyport/none",
         "/webhooks/unifyport/MAIN",
         "/webhooks/unifyport/%ff",
+        "/webhooks/unifyport/%00",
         "/webhooks/unifyport/",
         "/webhooks/unifyport",
         "/webhooks/unifyport/main/x",

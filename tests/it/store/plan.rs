@@ -8,13 +8,15 @@ use super::fixture::Fixture;
 
 /// Every statement of workers' calls stands in these files, whole and without quotes inside, and so
 /// does what is done now and then beside them.
-const WORK: [&str; 6] = [
+const WORK: [&str; 8] = [
     include_str!("../../../src/store/sqlite/work.rs"),
     include_str!("../../../src/store/sqlite/attempts.rs"),
     include_str!("../../../src/store/effects.rs"),
     include_str!("../../../src/store/sqlite/effects.rs"),
     include_str!("../../../src/store/sqlite/consumers.rs"),
     include_str!("../../../src/store/sqlite/fill.rs"),
+    include_str!("../../../src/store/sqlite/retention.rs"),
+    include_str!("../../../src/store/retention.rs"),
 ];
 
 /// The statements that read by conversation, likewise.
@@ -72,7 +74,7 @@ fn grow<'a>(sql: &str, steps: &'a [String]) -> Vec<&'a String> {
 async fn calls_of_workers_cost_the_same_however_much_is_finished() {
     let fixture = Fixture::sqlite().await;
     let statements: Vec<_> = WORK.into_iter().chain([REPLAY]).flat_map(statements).collect();
-    assert!(statements.len() >= 48, "{statements:#?}");
+    assert!(statements.len() >= 59, "{statements:#?}");
     for sql in statements {
         let steps = steps(fixture.raw.sqlite_pool(), sql).await;
         // What inserts the values it was given reads nothing.

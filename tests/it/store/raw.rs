@@ -131,6 +131,8 @@ impl Raw {
         let sql = format!(
             "BEGIN;
              UPDATE work SET due_at = due_at - {by}, since = since - {by} WHERE state < 2;
+             UPDATE work SET finished_at = finished_at - {by} WHERE finished_at IS NOT NULL;
+             UPDATE identities SET expires_at = expires_at - {by} WHERE expires_at IS NOT NULL;
              UPDATE lanes SET due_at = due_at - {by}, since = since - {by} WHERE head IS NOT NULL;
              UPDATE consumers SET created_at = created_at - {by},
                                   last_claim_at = last_claim_at - {by};

@@ -4,6 +4,7 @@ pub(crate) mod child;
 pub(crate) mod condition;
 pub(crate) mod delivery;
 pub(crate) mod disk;
+pub(crate) mod event_stream;
 pub(crate) mod http;
 pub(crate) mod imports;
 pub(crate) mod output;
