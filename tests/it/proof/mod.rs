@@ -6,6 +6,7 @@ mod canary;
 mod disk;
 mod drain;
 mod effect;
+mod fleet;
 mod hang_up;
 mod load;
 mod outage;
