@@ -8,6 +8,7 @@ mod end;
 mod line;
 mod oracle;
 mod outside;
+mod record;
 mod sender;
 mod verdict;
 mod worker;

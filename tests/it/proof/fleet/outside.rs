@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use inboxd::clock::Time;
 use serde_json::json;
 
-use super::oracle::Held;
+use super::record::Held;
 use super::worker::Worker;
 use crate::support::delivery::now;
 

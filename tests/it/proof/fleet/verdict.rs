@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use inboxd::clock::Time;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 
-use super::oracle::{Handout, Record};
+use super::record::{Handout, Record};
 use super::{Fleet, MAX_ATTEMPTS, end};
 use crate::support::place::{Kind, Place};
 

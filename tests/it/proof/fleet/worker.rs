@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::Fleet;
 use super::line::Line;
-use super::oracle::Held;
+use super::record::Held;
 use super::sender::Kind;
 use crate::support::delivery::now;
 
