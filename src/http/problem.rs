@@ -40,8 +40,6 @@ pub enum Refusal {
     StaleReceipt,
     /// A newer token of the same effect was given.
     StaleToken,
-    /// The state of what is named forbids this; says why.
-    Conflict(String),
     /// The body is over the limit, in bytes.
     BodyTooLarge(u64),
     /// `Content-Type` is not `application/json`.
@@ -148,7 +146,6 @@ impl Refusal {
             Self::StaleToken => {
                 Problem::new(S::CONFLICT, "stale_token", "a newer token of this effect was given")
             }
-            Self::Conflict(detail) => Problem::new(S::CONFLICT, "conflict", detail),
             Self::BodyTooLarge(limit) => {
                 let detail = format!("the request body is over {limit} bytes");
                 Problem::new(S::PAYLOAD_TOO_LARGE, "body_too_large", detail).closing()
