@@ -16,7 +16,12 @@ use worker::Worker;
 const WORKERS: u64 = 8;
 const CONVERSATIONS: u64 = 30;
 const CONSUMERS: [&str; 2] = ["default", "loose"];
-const LONG: Duration = Duration::from_secs(2);
+
+/// `INBOXD_CROWD_SECONDS` says how long it goes on.
+fn how_long() -> Duration {
+    let seconds = std::env::var("INBOXD_CROWD_SECONDS").map(|value| value.parse().unwrap());
+    Duration::from_secs(seconds.unwrap_or(2))
+}
 
 /// Attempts without end, one with an order and one without.
 fn consumers() -> Vec<Consumer> {
@@ -36,7 +41,7 @@ async fn a_crowd_on_two_gateways_keeps_the_contract() {
     fixture.store.put_consumers(consumers()).await.unwrap();
     let second = fixture.open_again(false).await.unwrap();
     let ledger: Arc<Ledger> = Arc::default();
-    let until = Instant::now() + LONG;
+    let until = Instant::now() + how_long();
     let workers: Vec<_> = (0..WORKERS)
         .map(|number| {
             let store = if number % 2 == 0 { fixture.store.clone() } else { second.clone() };
