@@ -13,11 +13,11 @@ use crate::replay::{Place, Replayed, Selection};
 /// Finished and dead work that becomes due again.
 #[async_trait]
 pub trait Replays {
-    /// Takes one step of a replay, from its beginning if `from` is none: looks at the next
-    /// events that may be meant, in order of receipt, a few times `limit`, and makes at most `limit`
-    /// pieces of the finished work of `consumer` with those that `selection` means due now. Such work is as new: no attempt counts, no receipt of
-    /// before is good, its lane is that of the consumer's ordering as it is now. It stands in order of
-    /// receipt behind all work there is.
+    /// Takes one step of a replay, from its beginning if `from` is none: looks at the next events that
+    /// may be meant, in order of receipt, a few times `limit`, and makes at most `limit` pieces of the
+    /// finished work of `consumer` with those that `selection` means due now. Such work is as new: no
+    /// attempt counts, no receipt of before is good, its lane is that of the consumer's ordering as it
+    /// is now. It stands in order of receipt behind all work there is.
     ///
     /// Unfinished work is never touched, and neither is what was finished, or appended, after the
     /// replay began, so that workers who are as fast as the replay do not keep it going for ever.
