@@ -39,8 +39,8 @@ async fn main() -> anyhow::Result<()> {
     for connections in [1, 8, 64, 256] {
         deliveries(public, connections).await?;
     }
-    for workers in [1, 8] {
-        claims(private, workers).await?;
+    for (workers, max) in [(1, 1), (64, 1), (1, 100), (8, 100), (64, 100)] {
+        claims(private, workers, max).await?;
     }
     shutdown.trigger_soft();
     gateway.await??;
@@ -74,7 +74,7 @@ async fn deliveries(public: SocketAddr, connections: usize) -> anyhow::Result<()
     Ok(())
 }
 
-async fn claims(private: SocketAddr, workers: usize) -> anyhow::Result<()> {
+async fn claims(private: SocketAddr, workers: usize, max: usize) -> anyhow::Result<()> {
     let end = Instant::now() + Duration::from_secs(SECONDS);
     let workers: Vec<_> = (0..workers)
         .map(|_| {
@@ -84,12 +84,12 @@ async fn claims(private: SocketAddr, workers: usize) -> anyhow::Result<()> {
                 let mut rounds = Vec::new();
                 while Instant::now() < end {
                     let begun = Instant::now();
-                    let claim = call("claim", "{\"max\":100}");
+                    let claim = call("claim", &format!("{{\"max\":{max}}}"));
                     let answer = exchange(&mut stream, &claim, "200").await?;
                     let answer: serde_json::Value = serde_json::from_slice(&answer)?;
                     let Some(deliveries) = answer["deliveries"].as_array() else { break };
                     let receipts: Vec<_> = deliveries.iter().map(|one| &one["receipt"]).collect();
-                    if receipts.len() < 100 {
+                    if receipts.len() < max {
                         break;
                     }
                     let ack = call("ack", &serde_json::json!({ "receipts": receipts }).to_string());
@@ -105,7 +105,7 @@ async fn claims(private: SocketAddr, workers: usize) -> anyhow::Result<()> {
     for worker in workers {
         rounds.extend(worker.await??);
     }
-    report(&format!("claim + ack of 100, {count} workers"), rounds, 100);
+    report(&format!("claim + ack of {max}, {count} workers"), rounds, max);
     Ok(())
 }
 
