@@ -14,6 +14,7 @@ impl Inbox {
         receipts: Vec<Receipt>,
         lease: Option<Duration>,
     ) -> Result<Vec<bool>, StoreError> {
+        let _turn = self.turn().await;
         self.store.extend(consumer, receipts, lease).await
     }
 
@@ -24,7 +25,9 @@ impl Inbox {
         receipts: Vec<Receipt>,
         nack: Nack,
     ) -> Result<Vec<Nacked>, StoreError> {
+        let turn = self.turn().await;
         let nacked = self.store.nack(consumer, receipts, nack).await?;
+        drop(turn);
         if nacked.iter().any(|one| *one != Nacked::Stale) {
             self.wake.perhaps(consumer);
         }

@@ -12,6 +12,7 @@ impl Inbox {
         key: Key,
         receipt: Receipt,
     ) -> Result<Begun, StoreError> {
+        let _turn = self.turn().await;
         self.store.begin_effect(consumer, key, receipt).await
     }
 
@@ -23,6 +24,7 @@ impl Inbox {
         token: Token,
         result: Option<Vec<u8>>,
     ) -> Result<bool, StoreError> {
+        let _turn = self.turn().await;
         self.store.finish_effect(consumer, key, token, result).await
     }
 
@@ -33,6 +35,7 @@ impl Inbox {
         key: Key,
         token: Token,
     ) -> Result<bool, StoreError> {
+        let _turn = self.turn().await;
         self.store.abandon_effect(consumer, key, token).await
     }
 

@@ -40,7 +40,7 @@ pub use retention::Ages;
 pub use crate::store::{Checkpoint, Store, StoreError};
 pub use replay::replay;
 
-/// Claims and acks that are at the store at once. The others wait here, so that a thousand workers who
+/// Calls of workers that are at the store at once. The others wait here, so that a thousand workers who
 /// are woken together are not between a receipt and the store.
 const TURNS: usize = 8;
 /// Receipts that may wait for a commit.

@@ -6,6 +6,10 @@ use crate::clock::Time;
 use crate::event::{Event, Sequence};
 use crate::work::{ClaimRequest, Delivery, Receipt};
 
+/// Looks that one transaction of a claim takes at most, where each finds only work that dies of it: what
+/// a large claim left behind is much for small ones, and others wait for the same rows or the writer.
+pub(super) const LOOKS: usize = 50;
+
 /// Unfinished work that is, or stands behind, something due.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {

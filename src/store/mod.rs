@@ -105,7 +105,7 @@ pub trait Store:
 
     /// Leases what is due, oldest due first, each conversation in order of receipt and to one
     /// claimer. Work whose lease ran out is due; where that was its last attempt it becomes dead
-    /// instead. The answer is in order of receipt.
+    /// instead, much of it in transactions of its own. The answer is in order of receipt.
     async fn claim(&self, consumer: &str, request: ClaimRequest) -> Result<Vec<Delivery>>;
 
     /// Finishes what these receipts still hold, or have finished before; tells of each whether so.

@@ -101,11 +101,18 @@ impl Store for PostgresStore {
     }
 
     async fn claim(&self, consumer: &str, request: ClaimRequest) -> Result<Vec<Delivery>> {
-        let consumer = consumer.to_owned();
-        transaction!(self, (consumer, request), |connection| async move {
-            let claimed = work::claim(connection, &consumer, &request).await?;
-            read::deliveries(connection, &claimed).await
-        })
+        loop {
+            let (consumer, request) = (consumer.to_owned(), request.clone());
+            let claimed = transaction!(self, (consumer, request), |connection| async move {
+                match work::claim(connection, &consumer, &request).await? {
+                    Some(claimed) => read::deliveries(connection, &claimed).await.map(Some),
+                    None => Ok(None),
+                }
+            })?;
+            if let Some(deliveries) = claimed {
+                return Ok(deliveries);
+            }
+        }
     }
 
     async fn ack(&self, consumer: &str, mut receipts: Vec<Receipt>) -> Result<Vec<bool>> {

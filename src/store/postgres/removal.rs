@@ -39,10 +39,13 @@ pub(super) async fn remove(connection: &mut PgConnection, name: &str, limit: usi
             return Ok(false);
         }
     }
+    // The work first: whoever still acts on some of it, as the lock on its row shows, is waited for,
+    // and what that left is then there to be removed.
     for sql in [
         "SELECT 1 FROM lanes WHERE consumer_id = $1 ORDER BY lane FOR UPDATE",
-        "DELETE FROM attempts WHERE consumer_id = $1",
         "DELETE FROM work WHERE consumer_id = $1",
+        "DELETE FROM attempts WHERE consumer_id = $1",
+        "DELETE FROM effects WHERE consumer_id = $1",
         "DELETE FROM lanes WHERE consumer_id = $1",
         "DELETE FROM consumers WHERE id = $1",
     ] {
@@ -54,15 +57,15 @@ pub(super) async fn remove(connection: &mut PgConnection, name: &str, limit: usi
 /// Removes the work of these events.
 async fn part(connection: &mut PgConnection, consumer: i64, events: &[Sequence]) -> Done<()> {
     work::lock_lanes(connection, consumer, events).await?;
+    let sql = "DELETE FROM work WHERE consumer_id = $1 AND event_seq = ANY ($2) RETURNING lane";
+    let query = sqlx::query_scalar(sql).bind(consumer).bind(events);
+    let lanes: Vec<Option<i64>> = query.fetch_all(&mut *connection).await?;
     for sql in [
         "DELETE FROM attempts WHERE consumer_id = $1 AND event_seq = ANY ($2)",
         "DELETE FROM effects WHERE consumer_id = $1 AND event_seq = ANY ($2)",
     ] {
         sqlx::query(sql).bind(consumer).bind(events).execute(&mut *connection).await?;
     }
-    let sql = "DELETE FROM work WHERE consumer_id = $1 AND event_seq = ANY ($2) RETURNING lane";
-    let query = sqlx::query_scalar(sql).bind(consumer).bind(events);
-    let lanes: Vec<Option<i64>> = query.fetch_all(&mut *connection).await?;
     let sql = "UPDATE consumers SET work_count = work_count - $2 WHERE id = $1";
     let query = sqlx::query(sql).bind(consumer).bind(work::limit(lanes.len()));
     query.execute(&mut *connection).await?;

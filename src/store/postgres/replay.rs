@@ -102,12 +102,13 @@ async fn meant(
     looked_at: &[Sequence],
     limit: usize,
 ) -> Done<Vec<Meant>> {
+    // A list and no join, because the planner would else read all work of the consumer as long as
+    // it takes the table for a small one; so too below.
     let sql = "SELECT w.event_seq, CASE c.ordering WHEN 'conversation' THEN e.conversation END
-        FROM unnest($2::bigint[]) AS l (seq)
-        JOIN work AS w ON w.consumer_id = $1 AND w.event_seq = l.seq
+        FROM work AS w
         JOIN events AS e ON e.seq = w.event_seq
         JOIN consumers AS c ON c.id = w.consumer_id
-        WHERE w.state >= $3 AND NOT (w.finished_at > $4 AND w.finished_at <= $5)
+        WHERE w.consumer_id = $1 AND w.event_seq = ANY ($2) AND w.state >= $3 AND NOT (w.finished_at > $4 AND w.finished_at <= $5)
           AND ($6::text IS NULL OR e.channel = $6)
           AND ($7::text IS NULL OR (SELECT name FROM sources WHERE id = e.source_id) = $7)
           AND ($8::text IS NULL OR e.type = $8)
@@ -139,8 +140,9 @@ async fn again(connection: &mut PgConnection, settings: &Settings, meant: &[Mean
     let sql = "INSERT INTO lanes (consumer_id, lane) SELECT $1, * FROM unnest($2::bigint[])
                ON CONFLICT (consumer_id, lane) DO NOTHING";
     sqlx::query(sql).bind(settings.id).bind(&lanes).execute(&mut *connection).await?;
-    let sql = "SELECT 1 FROM lanes WHERE consumer_id = $1 AND lane = ANY ($2)
-               ORDER BY lane FOR UPDATE";
+    // One by one, because the planner would else read all lanes for the sake of their order.
+    let sql = "SELECT 1 FROM unnest($2::bigint[]) AS w (lane) CROSS JOIN LATERAL (
+                   SELECT 1 FROM lanes WHERE consumer_id = $1 AND lane = w.lane FOR UPDATE) AS l";
     sqlx::query(sql).bind(settings.id).bind(&lanes).execute(&mut *connection).await?;
     let sql = "SELECT setval('sequence', nextval('sequence') + $1 - 1) - $1";
     let query = sqlx::query_scalar(sql).bind(bound(meant.len()));
@@ -148,10 +150,13 @@ async fn again(connection: &mut PgConnection, settings: &Settings, meant: &[Mean
     let sql = "UPDATE work SET pos = $4 + a.place, lane = a.lane, state = 0, attempt = 0,
                       due_at = $5, since = $5, receipt = NULL, finished_at = NULL
                FROM unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY AS a (seq, lane, place)
-               WHERE work.consumer_id = $1 AND work.event_seq = a.seq AND work.state >= 2";
+               WHERE work.consumer_id = $1 AND work.event_seq = ANY ($2)
+                 AND work.event_seq = a.seq AND work.state >= 2";
     let query = sqlx::query(sql).bind(settings.id).bind(&events).bind(of_events).bind(last);
     let changed = query.bind(settings.now.micros()).execute(&mut *connection).await?;
-    let sql = "DELETE FROM attempts WHERE consumer_id = $1 AND event_seq = ANY ($2)";
+    let sql = "DELETE FROM attempts AS a USING work AS w
+               WHERE w.consumer_id = $1 AND w.event_seq = ANY ($2)
+                 AND a.consumer_id = w.consumer_id AND a.event_seq = w.event_seq";
     sqlx::query(sql).bind(settings.id).bind(&events).execute(&mut *connection).await?;
     work::refresh_lanes(connection, settings.id, lanes.into_iter()).await?;
     Ok(usize::try_from(changed.rows_affected()).unwrap_or(usize::MAX))

@@ -48,16 +48,18 @@ pub(super) async fn settings(connection: &mut PgConnection, consumer: &str) -> D
     })
 }
 
-/// Leases what is due as [`crate::store::Store::claim`] says.
+/// Leases what is due as [`crate::store::Store::claim`] says. None if it has buried so much that
+/// the rest is for another transaction.
 pub(super) async fn claim(
     connection: &mut PgConnection,
     consumer: &str,
     request: &ClaimRequest,
-) -> Done<Claimed> {
+) -> Done<Option<Claimed>> {
     let settings = settings(connection, consumer).await?;
     if settings.paused {
-        return Ok(Claimed::default());
+        return Ok(Some(Claimed::default()));
     }
+    let mut looks = 0;
     let chosen = loop {
         let heads = lock_due(connection, &settings, request.max).await?;
         let lanes = behind(connection, &settings, &heads, request.max).await?;
@@ -68,9 +70,13 @@ pub(super) async fn claim(
             break chosen;
         }
         give_up(connection, &settings, &spent).await?;
+        looks += 1;
+        if looks == due::LOOKS {
+            return Ok(None);
+        }
     };
     if chosen.is_empty() {
-        return Ok(Claimed::default());
+        return Ok(Some(Claimed::default()));
     }
     // Only what is taken, because the rest may still be finished by whoever had it.
     give_up(connection, &settings, &due::expired(&chosen)).await?;
@@ -84,7 +90,7 @@ pub(super) async fn claim(
     let query = query.bind(claimed.lease_until.micros()).bind(settings.now.micros());
     query.bind(&claimed.token[..]).execute(&mut *connection).await?;
     refresh_lanes(connection, settings.id, chosen.iter().filter_map(|due| due.lane)).await?;
-    Ok(claimed)
+    Ok(Some(claimed))
 }
 
 /// Locks what is due and held by nobody, oldest due first. Of a lane only the lane itself is told:

@@ -145,13 +145,15 @@ impl Store for SqliteStore {
     }
 
     async fn claim(&self, consumer: &str, request: ClaimRequest) -> Result<Vec<Delivery>> {
-        let consumer = consumer.to_owned();
-        let claimed = self
-            .writer
-            .run(move |connection, now| {
+        let claimed = loop {
+            let (consumer, request) = (consumer.to_owned(), request.clone());
+            let claimed = self.writer.run(move |connection, now| {
                 Box::pin(async move { work::claim(connection, now, &consumer, &request).await })
-            })
-            .await?;
+            });
+            if let Some(claimed) = claimed.await? {
+                break claimed;
+            }
+        };
         // Read beside the writer: what is leased is not removed.
         read::deliveries(&mut *self.reader().await?, &claimed).await
     }

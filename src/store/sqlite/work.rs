@@ -77,17 +77,19 @@ pub(super) async fn settings(
     })
 }
 
-/// Leases what is due as [`crate::store::Store::claim`] says.
+/// Leases what is due as [`crate::store::Store::claim`] says. None if it has buried so much that
+/// the rest is for another transaction.
 pub(super) async fn claim(
     connection: &mut SqliteConnection,
     now: Time,
     consumer: &str,
     request: &ClaimRequest,
-) -> Result<Claimed> {
+) -> Result<Option<Claimed>> {
     let settings = settings(connection, consumer).await?;
     if settings.paused {
-        return Ok(Claimed::default());
+        return Ok(Some(Claimed::default()));
     }
+    let mut looks = 0;
     let chosen = loop {
         let heads = due_heads(connection, now, settings.id, request.max).await?;
         let due = follow(connection, now, &settings, &heads, request.max).await?;
@@ -97,9 +99,13 @@ pub(super) async fn claim(
             break chosen;
         }
         give_up(connection, now, &settings, &spent).await?;
+        looks += 1;
+        if looks == due::LOOKS {
+            return Ok(None);
+        }
     };
     if chosen.is_empty() {
-        return Ok(Claimed::default());
+        return Ok(Some(Claimed::default()));
     }
     // Only what is taken, because the rest may still be finished by whoever had it.
     give_up(connection, now, &settings, &due::expired(&chosen)).await?;
@@ -113,7 +119,7 @@ pub(super) async fn claim(
     let query = query.bind(now.micros()).bind(&claimed.token[..]);
     query.execute(&mut *connection).await.map_err(of)?;
     refresh_lanes(connection, settings.id, chosen.iter().filter_map(|due| due.lane)).await?;
-    Ok(claimed)
+    Ok(Some(claimed))
 }
 
 /// Ends the claims of these heads, whose leases ran out: each becomes ready again, or dead after

@@ -10,15 +10,27 @@ use super::plan::statements;
 use super::sample::{Vary, sample};
 
 /// Every statement of a worker's calls stands in these files, but for what is put together.
-const HOT: [&str; 2] = [
+const HOT: [&str; 5] = [
     include_str!("../../../src/store/postgres/work.rs"),
     include_str!("../../../src/store/postgres/attempts.rs"),
+    include_str!("../../../src/store/effects.rs"),
+    include_str!("../../../src/store/postgres/effects.rs"),
+    include_str!("../../../src/store/postgres/replay.rs"),
 ];
 /// The settings of a session of the store.
 const SESSION: &str = include_str!("../../../src/store/postgres/session.rs");
 
 /// Ways to rows that cost the same however much is finished: index, and what its condition says.
-const WAYS: [(&str, &[&str]); 11] = [
+const WAYS: [(&str, &[&str]); 19] = [
+    ("consumers_pkey", &["id = "]),
+    ("events_conversation", &["conversation = ", "seq > "]),
+    ("events_id", &["id = "]),
+    ("work_dead_event", &["consumer_id = ", "event_seq > "]),
+    // What a replay looks at, part by part.
+    ("work_pkey", &["consumer_id = ", "event_seq > ", "event_seq <= "]),
+    ("effects_pkey", &["consumer_id = ", "key_hash = "]),
+    ("effects_begun", &["consumer_id = "]),
+    ("effects_finished", &["consumer_id = "]),
     ("work_lane", &["consumer_id = ", "lane = "]),
     ("work_due", &["consumer_id = "]),
     ("work_dead", &["consumer_id = ", "pos > "]),
@@ -34,7 +46,7 @@ const WAYS: [(&str, &[&str]); 11] = [
 
 /// The generic plan of a statement, as PostgreSQL tells it.
 async fn plan(connection: &mut PgConnection, sql: &str) -> Value {
-    let values = (1..10).take_while(|n| sql.contains(&format!("${n}"))).map(|_| "NULL");
+    let values = (1..20).take_while(|n| sql.contains(&format!("${n}"))).map(|_| "NULL");
     let values = values.collect::<Vec<_>>().join(", ");
     let prepare = format!("PREPARE hot AS {sql}");
     sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut *connection).await.unwrap();
@@ -59,6 +71,9 @@ fn grow(plan: &Value, found: &mut Vec<String>) {
             });
             let reads = kind.contains("Scan") && step.contains_key("Relation Name");
             let heap = kind == "Bitmap Heap Scan";
+            if text("Relation Name") == "sequence" {
+                return;
+            }
             if (by_index && !known) || (reads && !by_index && !heap) {
                 let index = text("Index Name");
                 found.push(format!("{kind} {} {index} {condition}", text("Relation Name")));

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering as Atomic};
 use inboxd::consumer::Start;
 use inboxd::store::{Batch, Store, StoreError};
 use inboxd::work::{Consumer, Ordering};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use super::fixture::{Fixture, LEASE, consumer, names, receipts, request};
 use super::sample::{Vary, sample};
@@ -174,4 +175,45 @@ async fn nothing_is_left_behind_while_others_append_and_work(fixture: &mut Fixtu
     }
     let states = fixture.store.consumer_states(None).await.unwrap();
     assert_eq!(states.len(), 1);
+}
+
+/// On PostgreSQL, where a worker's call may be under way while its work is removed.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_worker_writes_meanwhile_goes_too() {
+    let fixture = Fixture::postgres().await;
+    fixture.store.put_consumers(vec![consumer("crm")]).await.unwrap();
+    fixture.stored(&[sample(fixture.main, "a"), sample(fixture.main, "b")]).await;
+    let mine = id(&fixture, "crm").await;
+    for limit in [1, 10] {
+        // What begin_effect and nack do: they hold the work, then write beside it.
+        let mut worker = PgConnection::connect(fixture.url()).await.unwrap();
+        let sql = format!(
+            "BEGIN; SELECT 1 FROM work WHERE consumer_id = {mine} AND event_seq = (
+                        SELECT min(event_seq) FROM work WHERE consumer_id = {mine}) FOR SHARE"
+        );
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut worker).await.unwrap();
+        let store = fixture.store.clone();
+        let removal = tokio::spawn(async move { store.remove_consumer("crm", limit).await });
+        let waits = "SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        while fixture.raw.number(waits).await == 0 {
+            tokio::task::yield_now().await;
+        }
+        let sql = format!(
+            "INSERT INTO effects (consumer_id, key_hash, key, event_seq, receipt, token, state,
+                                  begun_at)
+             SELECT {mine}, '\\x01', 'k', min(event_seq), '\\x00', '\\x00', 'begun', 1
+             FROM work WHERE consumer_id = {mine};
+             INSERT INTO attempts (consumer_id, event_seq, attempt, at, error)
+             SELECT {mine}, min(event_seq), 1, 1, 'late' FROM work WHERE consumer_id = {mine};
+             COMMIT"
+        );
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut worker).await.unwrap();
+        let is_gone = removal.await.unwrap().unwrap();
+        assert_eq!(is_gone, limit == 10);
+        worker.close().await.unwrap();
+        let left = if is_gone { 0 } else { 1 };
+        assert_eq!(rows(&fixture, mine).await, left, "with {limit} at a time");
+    }
+    fixture.finish().await;
 }
