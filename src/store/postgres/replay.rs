@@ -108,7 +108,8 @@ async fn meant(
         FROM work AS w
         JOIN events AS e ON e.seq = w.event_seq
         JOIN consumers AS c ON c.id = w.consumer_id
-        WHERE w.consumer_id = $1 AND w.event_seq = ANY ($2) AND w.state >= $3 AND NOT (w.finished_at > $4 AND w.finished_at <= $5)
+        WHERE w.consumer_id = $1 AND w.event_seq = ANY ($2)
+          AND w.state >= $3 AND NOT (w.finished_at > $4 AND w.finished_at <= $5)
           AND ($6::text IS NULL OR e.channel = $6)
           AND ($7::text IS NULL OR (SELECT name FROM sources WHERE id = e.source_id) = $7)
           AND ($8::text IS NULL OR e.type = $8)
