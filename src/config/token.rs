@@ -107,6 +107,7 @@ fn consumers(node: &Node<'_>, known: &[Consumer]) -> Result<Vec<String>, String>
         if !known.contains(&name.as_str()) {
             let remedy = match nearest(name, &known) {
                 Some(meant) => format!("did you mean {meant:?}?"),
+                None if known.is_empty() => "add a [[consumer]] of that name".to_owned(),
                 None => format!("add a [[consumer]] of that name, or use {}", known.join(", ")),
             };
             return Err(format!("there is no consumer {}; {remedy}", quote(name)));

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::api::{ANSWER_BYTES, Api, answer};
 use super::json::{DeadLetter, dead_letter};
@@ -53,9 +55,19 @@ pub(super) struct Nack {
     receipts: Receipts,
     #[serde(default, deserialize_with = "duration")]
     delay: Option<Duration>,
+    #[serde(default, deserialize_with = "words")]
     error: Option<String>,
-    #[serde(default)]
-    dead: bool,
+    dead: Option<bool>,
+}
+
+/// A text for people. Where a worker cut it amid a character, an escaped surrogate lacks its other
+/// half: serde refuses that, but work is not to be kept from being given up by it.
+fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let Some(json) = Option::<Box<RawValue>>::deserialize(deserializer)? else { return Ok(None) };
+    match crate::json::lossy(json.get().as_bytes()) {
+        Some(Value::String(text)) => Ok(Some(text)),
+        _ => Err(serde::de::Error::custom("must be a text")),
+    }
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -73,7 +85,7 @@ pub(super) async fn nack(
 ) -> Result<Json<GivenUp>, Refusal> {
     principal.require_consumer(&consumer)?;
     within("delay", delay.unwrap_or_default(), Duration::ZERO, LONGEST_DELAY)?;
-    let nack = crate::work::Nack { delay, error, dead };
+    let nack = crate::work::Nack { delay, error, dead: dead.unwrap_or(false) };
     let results = api.inbox.nack(&consumer, receipts.known(), nack).await?;
     let mut given_up = GivenUp::default();
     for (text, result) in receipts.with(results) {

@@ -18,6 +18,9 @@ use crate::work::Receipt;
 const LIMIT: usize = 50;
 const MAX_LIMIT: usize = 500;
 
+/// Stands for a text that we never gave: like any receipt that is past, it holds no work.
+const NOBODYS: Receipt = Receipt { sequence: 0, token: [0; 16] };
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Begin {
@@ -41,8 +44,7 @@ pub(super) async fn begin(
     Json(begin): Json<Begin>,
 ) -> Result<Response, Refusal> {
     principal.require_consumer(&consumer)?;
-    // What we never gave holds no work.
-    let receipt: Receipt = begin.receipt.parse().map_err(|_| Refusal::StaleReceipt)?;
+    let receipt = begin.receipt.parse().unwrap_or(NOBODYS);
     let (status, told) = match api.inbox.begin_effect(&consumer, begin.key, receipt).await? {
         Begun::Begun(token) => (StatusCode::CREATED, Told::Begun { token: token.to_string() }),
         Begun::Again(token) => (StatusCode::OK, Told::Begun { token: token.to_string() }),
@@ -79,7 +81,7 @@ pub(super) async fn finish(
     Json(finish): Json<Finish>,
 ) -> Result<Json<Done>, Refusal> {
     principal.require_consumer(&consumer)?;
-    let token = token(&finish.token)?;
+    let token = token(&finish.token);
     let result = finish.result.map(|result| result.get().as_bytes().to_vec());
     let finished = api.inbox.finish_effect(&consumer, finish.key, token, result).await?;
     done(finished, "finished")
@@ -99,7 +101,7 @@ pub(super) async fn abandon(
     Json(abandon): Json<Abandon>,
 ) -> Result<Json<Done>, Refusal> {
     principal.require_consumer(&consumer)?;
-    let token = token(&abandon.token)?;
+    let token = token(&abandon.token);
     let abandoned = api.inbox.abandon_effect(&consumer, abandon.key, token).await?;
     done(abandoned, "abandoned")
 }
@@ -113,9 +115,9 @@ fn done(done: bool, state: &'static str) -> Result<Json<Done>, Refusal> {
     if done { Ok(Json(Done { state })) } else { Err(Refusal::StaleToken) }
 }
 
-/// What we never gave is no newer than what we gave.
-fn token(text: &str) -> Result<Token, Refusal> {
-    text.parse().map_err(|_| Refusal::StaleToken)
+/// For a text that we never gave, one that was not given either.
+fn token(text: &str) -> Token {
+    text.parse().unwrap_or_else(|_| Token::fresh())
 }
 
 #[derive(Debug, Deserialize)]

@@ -38,7 +38,7 @@ pub enum Refusal {
     BodyIncomplete,
     /// The receipt is no longer good.
     StaleReceipt,
-    /// A newer token of the same effect was given.
+    /// A newer token of the same effect was given, or the effect has ended otherwise.
     StaleToken,
     /// The body is over the limit, in bytes.
     BodyTooLarge(u64),
@@ -140,11 +140,13 @@ impl Refusal {
                 Problem::new(S::REQUEST_TIMEOUT, "body_incomplete", detail).closing()
             }
             Self::StaleReceipt => {
-                let detail = "the receipt is stale: its work was finished or given to another";
+                let detail =
+                    "the receipt is stale: its work was finished, given back, or claimed again";
                 Problem::new(S::CONFLICT, "stale_receipt", detail)
             }
             Self::StaleToken => {
-                Problem::new(S::CONFLICT, "stale_token", "a newer token of this effect was given")
+                let detail = "the token is stale: a newer one was given, or the effect has ended";
+                Problem::new(S::CONFLICT, "stale_token", detail)
             }
             Self::BodyTooLarge(limit) => {
                 let detail = format!("the request body is over {limit} bytes");

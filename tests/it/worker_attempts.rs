@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::condition::until;
 use crate::support::delivery::Delivery;
-use crate::support::http::get;
+use crate::support::http::{get, post};
 use crate::support::place::{Kind, MAIN, Place};
 use crate::worker::{ACK, CLAIM, call, deliveries, refused};
 
@@ -150,6 +150,22 @@ async fn what_is_nacked_comes_again_by_itself_on_postgres() {
 }
 
 #[tokio::test]
+async fn an_error_that_was_cut_amid_a_character_is_kept() {
+    let place = Place::new(Kind::Sqlite);
+    let gateway = place.start();
+    let address = gateway.private;
+    assert_eq!(Delivery::message("a-1").send(gateway.public).await.status, 204);
+    let receipt = claim(address).await[0]["receipt"].clone();
+    // As JavaScript writes the first half of an emoji.
+    let body = format!(r#"{{"receipts":[{receipt}],"error":"no \ud83d","dead":true}}"#);
+    let json = [("Content-Type", "application/json")];
+    let nacked = post(address, NACK, &json, body.as_bytes()).await.json();
+    assert_eq!(nacked, json!({"requeued": [], "dead": [receipt], "stale": []}));
+    let dead = get(address, DEAD, &[]).await.json();
+    assert_eq!(dead["dead"][0]["attempts"][0]["error"], "no \u{fffd}");
+}
+
+#[tokio::test]
 async fn what_nack_extend_and_dead_refuse() {
     let place = Place::new(Kind::Sqlite);
     let gateway = place.start();
@@ -191,6 +207,6 @@ async fn what_nack_extend_and_dead_refuse() {
     }
     let answer = get(address, NACK, &[]).await;
     refused(&answer, 405, "method_not_allowed", None);
-    let longest = json!({"receipts": [], "delay": "30d", "error": null});
+    let longest = json!({"receipts": [], "delay": "30d", "error": null, "dead": null});
     assert_eq!(call(address, NACK, longest).await.status, 200);
 }

@@ -167,9 +167,13 @@ async fn what_is_refused() {
     refused(&answer, 422, "unknown_field", Some("stat"));
     let nobody = "/v1/consumers/nobody/effects";
     refused(&get(address, nobody, &[]).await, 404, "unknown_consumer", None);
-    let body = json!({"key": KEY, "receipt": receipt}).to_string();
-    let answer = call_as("", address, &format!("{nobody}/begin"), &body).await;
-    refused(&answer, 404, "unknown_consumer", None);
+    for (name, field) in [("begin", "receipt"), ("finish", "token"), ("abandon", "token")] {
+        for given in [&*receipt, "never given"] {
+            let body = json!({"key": KEY, field: given}).to_string();
+            let answer = call_as("", address, &format!("{nobody}/{name}"), &body).await;
+            refused(&answer, 404, "unknown_consumer", None);
+        }
+    }
 }
 
 const TOKENS: &str = "
