@@ -5,6 +5,7 @@ mod effects;
 mod pair;
 mod receipts;
 mod replays;
+mod retention;
 mod steps;
 
 use std::cell::RefCell;
@@ -74,6 +75,8 @@ async fn run(fixture: &mut Fixture, turns: &[Turn]) {
     pair.compare_all().await;
     pair.try_all_receipts().await;
     pair.try_all_tokens().await;
+    pair.compare_all().await;
+    pair.clear_away().await;
     pair.compare_all().await;
     pair.close().await;
 }
