@@ -136,5 +136,5 @@ fn sqlite_does_what_the_model_does() {
 
 #[test]
 fn postgres_does_what_the_model_does() {
-    check(Fixture::postgres(), 8);
+    check(Fixture::postgres(), 6);
 }
