@@ -139,20 +139,24 @@ async fn a_stream_without_events_shows_that_it_lives() {
     assert_eq!(stream.names(1).await, ["a-1"]);
 }
 
-/// Half of the rounds took at most so long.
+/// Half of the rounds took at most so long, or a few times as long as a delivery on a machine that is
+/// busy with anything else.
 async fn half_within(limit: Duration, by: &Gateway, seen_at: &Gateway) {
     let mut stream = EventStream::open(seen_at.private, STREAM, None).await;
-    let mut waits = vec![];
+    let (mut waits, mut paces) = (vec![], vec![]);
     for round in 0..9 {
         let id = format!("{round}-{}", limit.as_millis());
+        let sent = Instant::now();
         deliver(by, &[&id]).await;
+        paces.push(sent.elapsed());
         let committed = Instant::now();
         assert_eq!(stream.names(1).await, [id]);
         waits.push(committed.elapsed());
     }
     waits.sort();
+    paces.sort();
     println!("a stream shows a commit after {waits:?}");
-    assert!(waits[4] <= limit, "{waits:?}");
+    assert!(waits[4] <= limit + 4 * paces[4], "{waits:?}, while a delivery took {paces:?}");
 }
 
 #[tokio::test]

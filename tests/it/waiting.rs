@@ -51,11 +51,13 @@ async fn waiting(address: SocketAddr, body: &str) -> Connection {
 async fn woken_by_another_process(kind: Kind) {
     let place = Place::new(kind);
     let (gateway, other) = (place.start(), Place::on(&place.url, MAIN).start());
-    let mut waits = vec![];
+    let (mut waits, mut paces) = (vec![], vec![]);
     for round in 0..9 {
         let mut worker = waiting(gateway.private, r#"{"wait":"60s"}"#).await;
         let id = format!("{round}-elsewhere");
+        let sent = Instant::now();
         assert_eq!(Delivery::message(&id).send(other.public).await.status, 204);
+        paces.push(sent.elapsed());
         let committed = Instant::now();
         let claimed = deliveries(&worker.response().await.unwrap());
         waits.push(committed.elapsed());
@@ -63,8 +65,11 @@ async fn woken_by_another_process(kind: Kind) {
         ack(gateway.private, &claimed[0]).await;
     }
     waits.sort();
+    paces.sort();
     println!("{kind:?}: a worker has another process's commit after {waits:?}");
-    assert!(waits[4] <= Duration::from_millis(250), "{waits:?}");
+    // By the machine's pace, because it may be busy with anything else.
+    let limit = Duration::from_millis(250) + 4 * paces[4];
+    assert!(waits[4] <= limit, "{waits:?}, while a delivery took {paces:?}");
 }
 
 #[tokio::test]
@@ -116,7 +121,7 @@ async fn a_thousand_wait(kind: Kind) {
     let place = Place::new(kind);
     let gateway = place.start();
     let address = gateway.private;
-    let idle = delivered(&gateway, 0..200).await;
+    let idle = delivered(&gateway, 0..100).await;
     let first = claim(address, json!({"max": 1000})).await;
     join_all(first.iter().map(|delivery| ack(address, delivery))).await;
 

@@ -117,7 +117,7 @@ async fn postgres_before_the_act() {
 }
 
 /// Events of the run, and workers on them.
-const EVENTS: usize = 60;
+const EVENTS: usize = 40;
 const WORKERS: usize = 4;
 /// Far longer than a worker takes from its claim to its act.
 const LEASE: Duration = Duration::from_secs(2);
@@ -218,10 +218,10 @@ async fn at_random(kind: Kind, kills: u32) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite_at_random() {
-    at_random(Kind::Sqlite, 6).await;
+    at_random(Kind::Sqlite, 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_at_random() {
-    at_random(Kind::Postgres, 3).await;
+    at_random(Kind::Postgres, 2).await;
 }

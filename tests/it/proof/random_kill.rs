@@ -28,10 +28,10 @@ async fn every_204_survives(kind: Kind, kills: u32) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_204_survives_on_sqlite() {
-    every_204_survives(Kind::Sqlite, 6).await;
+    every_204_survives(Kind::Sqlite, 4).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_204_survives_on_postgres() {
-    every_204_survives(Kind::Postgres, 3).await;
+    every_204_survives(Kind::Postgres, 2).await;
 }

@@ -31,7 +31,7 @@ use outside::Outside;
 use sender::SENDERS;
 
 /// On PostgreSQL fewer, because each of its transactions is a dozen round trips.
-const EVENTS: [(Kind, usize); 2] = [(Kind::Sqlite, 5000), (Kind::Postgres, 2000)];
+const EVENTS: [(Kind, usize); 2] = [(Kind::Sqlite, 2000), (Kind::Postgres, 1000)];
 const WORKERS: usize = 20;
 /// More than an event that can be worked on ever needs.
 const MAX_ATTEMPTS: i64 = 30;

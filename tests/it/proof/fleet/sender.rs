@@ -15,7 +15,7 @@ pub(super) const CONVERSATIONS: usize = 200;
 /// One of so many events belongs to no conversation.
 const ALONE: usize = 40;
 /// Ahead of what is finished at the most, so that a gateway that dies has senders and workers.
-const AHEAD: usize = 1500;
+const AHEAD: usize = 400;
 /// These cannot be worked on: their worker gives them up, or dies of them.
 const POISON: [(usize, Kind); 2] = [(203, Kind::Spoiled), (205, Kind::Deadly)];
 

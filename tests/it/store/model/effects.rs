@@ -34,6 +34,12 @@ pub(crate) enum Begun {
     Stale,
 }
 
+impl Effect {
+    pub(super) fn finished(&self) -> bool {
+        self.result.is_some()
+    }
+}
+
 impl Model {
     pub(crate) fn begin(&mut self, reader: usize, key: u8, asker: Given) -> Begun {
         if self.held(reader, asker).is_none() {

@@ -4,6 +4,7 @@ mod claims;
 mod effects;
 mod receipts;
 mod replay;
+mod retention;
 
 use std::collections::BTreeMap;
 
@@ -62,9 +63,12 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) item: Item,
+    received: i64,
     pub(crate) receipts: i64,
     /// Receipts of other bodies.
     pub(crate) variants: BTreeMap<u8, i64>,
+    /// Until when its keys are known, once it is removed.
+    known_until: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -146,7 +150,13 @@ impl Model {
             return (Outcome::Conflict, event);
         }
         self.keys.insert(header, event);
-        self.events.push(Event { item: item.clone(), receipts: 1, variants: BTreeMap::new() });
+        self.events.push(Event {
+            item: item.clone(),
+            received: self.now,
+            receipts: 1,
+            variants: BTreeMap::new(),
+            known_until: None,
+        });
         self.places += 1;
         for (reader, settings) in self.readers.iter().enumerate() {
             if item.rare() || !settings.rare_only {
@@ -163,6 +173,11 @@ impl Model {
             }
         }
         (Outcome::Stored, event)
+    }
+
+    /// How many keys are known.
+    pub(crate) fn known(&self) -> usize {
+        self.keys.len()
     }
 
     /// Lets a reader rest, or ends that.

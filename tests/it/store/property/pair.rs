@@ -83,6 +83,8 @@ impl Pair<'_> {
                 self.replay(*reader, selection, *limit, *whole).await;
             }
             Step::GoOn => self.go_on().await,
+            Step::Remove { older_than, limit } => self.remove(*older_than, *limit).await,
+            Step::Forget(limit) => self.forget(*limit).await,
             Step::Pause { reader, paused } => self.pause(*reader, *paused).await,
             Step::Pass(units) => self.pass(*units).await,
             Step::Reopen => self.reopen().await,
@@ -142,6 +144,11 @@ impl Pair<'_> {
     pub(super) async fn pass(&mut self, count: u32) {
         self.model.now += units(count);
         self.fixture.advance(UNIT * count).await;
+        if !self.fixture.raw.is_sqlite() {
+            // Where no clock is moved, what is there is moved into the past.
+            let sql = format!("UPDATE events SET received_at = received_at - {}", units(count));
+            self.fixture.raw.execute(&sql).await;
+        }
     }
 
     async fn reopen(&mut self) {
@@ -190,7 +197,8 @@ pub(super) fn event_type(rare: bool) -> &'static str {
 
 fn event(fixture: &Fixture, item: &Item) -> NewEvent {
     let event = sample(fixture.main, "any").key(&item.header.to_string()).body(body(item.body));
-    let event = event.of_type(event_type(item.rare()));
+    let mut event = event.of_type(event_type(item.rare()));
+    event.received_at = fixture.clock().now();
     let event = match item.chat() {
         Some(number) => event.in_chat(&chat(number)),
         None => event,

@@ -60,6 +60,13 @@ pub(super) enum Step {
     },
     /// Goes on with the replay that was begun last.
     GoOn,
+    /// What is older than so many units, so many events at a time.
+    Remove {
+        older_than: u32,
+        limit: usize,
+    },
+    /// So many identities at a time.
+    Forget(usize),
     Pause {
         reader: usize,
         paused: bool,
@@ -109,6 +116,9 @@ fn steps() -> impl Strategy<Value = Step> {
             |(reader, selection, limit, whole)| Step::Replay { reader, selection, limit, whole }
         ),
         3 => Just(Step::GoOn),
+        5 => (prop_oneof![3 => Just(0u32), 2 => 1..4u32], 1..9usize)
+            .prop_map(|(older_than, limit)| Step::Remove { older_than, limit }),
+        3 => (1..9usize).prop_map(Step::Forget),
         2 => (reader(), prop::bool::weighted(0.4))
             .prop_map(|(reader, paused)| Step::Pause { reader, paused }),
         6 => (1..4u32).prop_map(Step::Pass),
