@@ -17,6 +17,10 @@ super::conformance!(
     a_lease_that_nobody_waited_for_is_free_again,
 );
 
+/// On PostgreSQL an operation that nobody waits for may be committed after the time that a test lets
+/// pass: then what it took runs out the next time.
+const PATIENCE: usize = 20;
+
 /// Drops `operation` once it has waited so many times, or soon after it began.
 async fn hang_up<T>(operation: impl Future<Output = T>, waits: u64) -> Option<T> {
     let mut left = waits;
@@ -68,16 +72,21 @@ async fn operations_that_nobody_waits_for_do_no_harm(fixture: &mut Fixture) {
     let appended = fixture.append(&again).await;
     let distinct: HashSet<_> = appended.iter().map(|one| one.sequence()).collect();
     assert_eq!(distinct.len(), again.len());
-    fixture.advance(LEASE).await;
-    loop {
-        let claimed = fixture.claim(1000).await;
-        if claimed.is_empty() {
-            break;
+    let done = "SELECT count(*) FROM work WHERE state = 2";
+    for _ in 0..PATIENCE {
+        fixture.advance(LEASE).await;
+        loop {
+            let claimed = fixture.claim(1000).await;
+            if claimed.is_empty() {
+                break;
+            }
+            assert!(fixture.ack(&claimed).await.into_iter().all(|done| done));
         }
-        assert!(fixture.ack(&claimed).await.into_iter().all(|done| done));
+        if fixture.raw.number(done).await == again.len() as i64 {
+            return;
+        }
     }
-    let sql = "SELECT count(*) FROM work WHERE state = 2";
-    assert_eq!(fixture.raw.number(sql).await, again.len() as i64);
+    panic!("work that nobody has is never found");
 }
 
 async fn a_lease_that_nobody_waited_for_is_free_again(fixture: &mut Fixture) {
@@ -91,5 +100,11 @@ async fn a_lease_that_nobody_waited_for_is_free_again(fixture: &mut Fixture) {
         fixture.store.ready().await.unwrap();
         fixture.advance(LEASE).await;
     }
-    assert!(matches!(lease().await, Leased::Mine(_)));
+    for _ in 0..PATIENCE {
+        if matches!(lease().await, Leased::Mine(_)) {
+            return;
+        }
+        fixture.advance(LEASE).await;
+    }
+    panic!("a lease that nobody has is never free");
 }

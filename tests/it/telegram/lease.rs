@@ -5,6 +5,7 @@ use std::time::Duration;
 use inboxd::clock::Clock;
 use inboxd::config::{Secret, Telegram};
 use inboxd::simulate::bot_api::token;
+use inboxd::source::{Gap, GapReason};
 
 use super::database::Database;
 use super::rig::{BOT, FIRST, NAME, Rig, seconds};
@@ -108,7 +109,10 @@ async fn a_new_token_goes_on_where_the_old_one_was() {
         let saved = i64::from(FIRST) + 3;
         let first = rig.polls()[before..].iter().find_map(|poll| poll.0).unwrap();
         assert!(first >= saved, "{first}");
-        assert!(ingester.gaps().await.is_empty());
+        // A busy machine makes the time without a token long, and that is told.
+        let gaps = ingester.gaps().await;
+        let silent = |gap: &Gap| gap.noticed.reason == GapReason::Silence;
+        assert!(gaps.iter().all(silent), "{gaps:?}");
         ingester.stop().await;
         rig.assert_careful();
         rig.assert_pushed_is_stored().await;
